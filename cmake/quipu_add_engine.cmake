@@ -1,0 +1,1 @@
+# Defined in full with the programs.

@@ -1,0 +1,34 @@
+# What only quipu's own build uses: warnings, sanitizers, the functions that add tests and benches.
+option(QUIPU_WERROR "Warnings are errors in quipu's own build" OFF)
+set(QUIPU_SANITIZE "" CACHE STRING "Sanitizers for quipu's own build, such as address,undefined or thread")
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+add_library(quipu_warnings INTERFACE)
+target_compile_options(quipu_warnings INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow
+                       $<$<BOOL:${QUIPU_WERROR}>:-Werror>)
+if(QUIPU_SANITIZE)
+  target_compile_options(quipu_warnings INTERFACE -fsanitize=${QUIPU_SANITIZE} -fno-omit-frame-pointer
+                         -fno-sanitize-recover=all)
+  target_link_options(quipu_warnings INTERFACE -fsanitize=${QUIPU_SANITIZE})
+endif()
+
+# quipu_add_test(NAME SOURCES a.cpp ... [LINK target ...] [LABELS label ...])
+# A GoogleTest executable with its own main (test/gtest_main.cpp); each TEST is a ctest test.
+# QUIPU_TEST_DATA is the folder test/data, QUIPU_GOLDEN_DIR the full golden data if a user has it.
+function(quipu_add_test name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK;LABELS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE quipu_warnings GTest::gtest_main ${arg_LINK})
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/test" "${CMAKE_CURRENT_SOURCE_DIR}")
+  target_compile_definitions(${name} PRIVATE QUIPU_TEST_DATA="${PROJECT_SOURCE_DIR}/test/data")
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600)
+endfunction()
+
+# quipu_add_bench(NAME SOURCES a.cpp ... [LINK target ...])
+function(quipu_add_bench name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE quipu_warnings benchmark::benchmark_main ${arg_LINK})
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/bench" "${CMAKE_CURRENT_SOURCE_DIR}")
+endfunction()
