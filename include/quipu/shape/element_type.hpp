@@ -22,11 +22,24 @@ struct f16 {
 };
 
 /// What an element of a stored tensor is. The order is ours, not that of any file format.
-enum class ElementType : std::uint8_t { f32, bf16, f16, q8_0, q4_0, q4_1, q5_0, q5_1, q4_k, q5_k, q6_k };
+enum class ElementType : std::uint8_t {
+  f32,
+  bf16,
+  f16,
+  q8_0,
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q4_k,
+  q5_k,
+  q6_k
+};
 
 inline constexpr std::size_t element_type_count = 11;
 
-/// Facts of an element type: elements of a block and bytes of a block (1 and sizeof for plain types).
+/// Facts of an element type: elements of a block and bytes of a block (1 and sizeof for plain
+/// types).
 struct ElementTypeInfo {
   std::string_view name;
   std::size_t block_elements;
@@ -34,9 +47,9 @@ struct ElementTypeInfo {
 };
 
 namespace detail {
-// Block bytes: a half scale (2) and, for the _1 kinds, a half minimum (2); q5 adds 32 high bits (4);
-// K-kinds are super-blocks of 256: q4_k = 2 halves + 12 bytes of 6-bit scales + 128; q5_k adds 32;
-// q6_k = 128 low + 64 high + 16 scales + 1 half.
+// Block bytes: a half scale (2) and, for the _1 kinds, a half minimum (2); q5 adds 32 high bits
+// (4); K-kinds are super-blocks of 256: q4_k = 2 halves + 12 bytes of 6-bit scales + 128; q5_k adds
+// 32; q6_k = 128 low + 64 high + 16 scales + 1 half.
 inline constexpr std::array<ElementTypeInfo, element_type_count> element_type_table{{
     {"f32", 1, 4},
     {"bf16", 1, 2},

@@ -26,7 +26,8 @@ class ArgumentError : public Error {
   using Error::Error;
 };
 
-/// A file cannot be opened, mapped, read or written. The message has the path and the system's reason.
+/// A file cannot be opened, mapped, read or written. The message has the path and the system's
+/// reason.
 class FileError : public Error {
  public:
   using Error::Error;

@@ -37,7 +37,11 @@ struct MatrixView {
 /// The view of a row-major matrix whose rows follow each other without a gap.
 inline MatrixView row_major_view(const void* data, ElementType type, std::size_t rows,
                                  std::size_t cols) {
-  return {static_cast<const std::byte*>(data), rows, cols, row_bytes(type, cols), type,
+  return {static_cast<const std::byte*>(data),
+          rows,
+          cols,
+          row_bytes(type, cols),
+          type,
           Layout::row_major};
 }
 

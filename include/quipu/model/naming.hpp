@@ -1,0 +1,42 @@
+// The names of a weight in Meta, Hugging Face and GGUF files, made from its place in the struct of
+// weights and the stems of its identity. No list of names is written anywhere.
+// Sibling: reflect/weight.hpp. Test: test/model/naming_test.cpp.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "quipu/reflect/reflect.hpp"
+
+namespace quipu {
+
+/// Whose names the tensors bear, which decides also the order of the rows of q and k:
+///   meta          `layers.0.attention.wq.weight`; rotary pairs are neighbours (2i, 2i + 1)
+///   hugging_face  `model.layers.0.self_attn.q_proj.weight`; pairs are halves (i, i + head_dim/2)
+///   gguf          `blk.0.attn_q.weight`; for the architecture "llama" the converters of llama.cpp
+///                 put q and k back into Meta's order, so rows are as in `meta`
+enum class NamingScheme : unsigned char { meta, hugging_face, gguf };
+
+constexpr std::string_view name(NamingScheme scheme) {
+  constexpr std::string_view names[] = {"meta", "hugging_face", "gguf"};
+  return names[static_cast<unsigned char>(scheme)];
+}
+
+/// The tensor's name under a scheme. Id has the stems `hugging_face` and `gguf`.
+template <class Id>
+std::string tensor_name(NamingScheme scheme, const WeightPlace& place) {
+  const bool in_block = place.layer != WeightPlace::no_layer;
+  switch (scheme) {
+    case NamingScheme::hugging_face:
+      return (in_block ? "model.layers." + std::to_string(place.layer) + "." : std::string()) +
+             std::string(Id::hugging_face) + ".weight";
+    case NamingScheme::gguf:
+      return (in_block ? "blk." + std::to_string(place.layer) + "." : std::string()) +
+             std::string(Id::gguf) + ".weight";
+    case NamingScheme::meta:
+      break;
+  }
+  return place.path + ".weight";
+}
+
+}  // namespace quipu

@@ -1,0 +1,88 @@
+// Model parallelism in the types: what one rank of N holds.
+//
+// Column-parallel layers are cut by output rows, row-parallel ones by input columns, norms are
+// whole. A size that does not divide the kv heads, the heads, the hidden width or the vocabulary is
+// an error that names the axis, both numbers and the sizes that would do.
+// Source: fairscale 50b06d251730, fairscale/nn/model_parallel/layers.py 116-123, 255-262, 342-349.
+// Tests: test/static/sharding.cpp, test/compile_fail.
+#pragma once
+
+#include <utility>
+
+#include "quipu/config/dims.hpp"
+#include "quipu/reflect/weight.hpp"
+
+namespace quipu {
+
+template <std::size_t N>
+struct ranks_are;
+template <std::size_t... N>
+struct legal_sizes_are;
+
+/// The undefined template of errors about a model-parallel size.
+template <class Axis, class Extent, class Ranks, class Legal>
+struct model_parallel_size_must_divide;
+
+namespace detail {
+
+template <class A>
+constexpr bool shards_into(std::size_t ranks) {
+  return ranks > 0 && A::n_kv_heads % ranks == 0 && A::n_heads % ranks == 0 &&
+         A::ffn % ranks == 0 && A::vocab_size % ranks == 0;
+}
+
+template <class A, std::size_t... N>
+consteval auto legal_sizes(std::index_sequence<N...>) {
+  constexpr std::size_t count = (std::size_t{0} + ... + (shards_into<A>(N + 1) ? 1 : 0));
+  std::array<std::size_t, count> sizes{};
+  std::size_t i = 0;
+  ((shards_into<A>(N + 1) ? (void)(sizes[i++] = N + 1) : void()), ...);
+  return sizes;
+}
+
+}  // namespace detail
+
+/// The model-parallel sizes that a model can be cut for, ascending: 1, 2, 4, 8 for Llama 3 8B.
+template <class M>
+inline constexpr auto legal_model_parallel_sizes =
+    detail::legal_sizes<architecture_of<M>>(std::make_index_sequence<dims<M>::n_kv_heads>{});
+
+namespace detail {
+
+template <class A, std::size_t... I>
+auto legal_type(std::index_sequence<I...>) -> legal_sizes_are<legal_model_parallel_sizes<A>[I]...>;
+
+template <class A, std::size_t Ranks>
+consteval auto shard_error() {
+  using legal =
+      decltype(legal_type<A>(std::make_index_sequence<legal_model_parallel_sizes<A>.size()>{}));
+#define QUIPU_DIVIDES(axis_name, extent)                                               \
+  if constexpr (Ranks == 0 || extent % (Ranks == 0 ? 1 : Ranks) != 0) {                \
+    return type_is<model_parallel_size_must_divide<axis::axis_name, extent_is<extent>, \
+                                                   ranks_are<Ranks>, legal>>{};        \
+  } else
+  QUIPU_DIVIDES(kv_heads, A::n_kv_heads)
+  QUIPU_DIVIDES(heads, A::n_heads)
+  QUIPU_DIVIDES(ffn, A::ffn)
+  QUIPU_DIVIDES(vocabulary, A::vocab_size) { return type_is<check_passed>{}; }
+#undef QUIPU_DIVIDES
+}
+
+template <class D, std::size_t Ranks, bool Cut>
+using cut_dim = dim<typename D::axis, Cut ? D::extent / Ranks : D::extent>;
+
+}  // namespace detail
+
+/// Checks that a model can be cut for this many ranks; sharded<M, Ranks>::weight<W> is the part of
+/// a weight that one rank holds.
+template <class M, std::size_t Ranks>
+struct sharded : decltype(detail::shard_error<architecture_of<M>, Ranks>())::type {
+  static constexpr std::size_t ranks = Ranks;
+  template <class W>
+  using weight =
+      Weight<typename W::id,
+             detail::cut_dim<typename W::out_dim, Ranks, W::id::shard == ShardAxis::rows>,
+             detail::cut_dim<typename W::in_dim, Ranks, W::id::shard == ShardAxis::columns>>;
+};
+
+}  // namespace quipu

@@ -1,0 +1,76 @@
+// The sentences of the compile-time errors about shapes.
+//
+// Each is a template without a definition. A check that fails names one of them where a complete
+// type is needed, so that GCC and Clang print one error whose line is the template with its
+// arguments: the rule, the axis and both numbers, such as
+//   axis_extent_mismatch<axis::ffn, expected<14336>, found<4096>>
+// Tests: test/compile_fail (each message is matched for both compilers).
+#pragma once
+
+#include <cstddef>
+
+namespace quipu {
+
+template <std::size_t N>
+struct expected {};
+template <std::size_t N>
+struct found {};
+template <class Axis>
+struct expected_axis {};
+template <class Axis>
+struct found_axis {};
+template <class Id>
+struct expected_weight {};
+template <class Id>
+struct found_weight {};
+template <std::size_t N>
+struct extent_is {};
+template <std::size_t N>
+struct block_is {};
+template <std::size_t N>
+struct outer_is {};
+template <std::size_t N>
+struct inner_is {};
+
+/// An axis is the right one, its extent is not.
+template <class Axis, class Expected, class Found>
+struct axis_extent_mismatch;
+
+/// At this place of the shape (counted from 0, outermost) another axis was expected.
+template <std::size_t Place, class Expected, class Found>
+struct axis_mismatch;
+
+/// The shapes have different numbers of axes.
+template <class Expected, class Found>
+struct rank_mismatch;
+
+/// A shape was asked for an axis that it does not have.
+template <class Axis, class Shape>
+struct axis_not_in_shape;
+
+/// merge() of axes that do not stand side by side, outer first.
+template <class Outer, class Inner, class Shape>
+struct axes_not_adjacent;
+
+/// split() of an extent that the parts do not multiply to.
+template <class Axis, class Extent, class Outer, class Inner>
+struct split_must_multiply_to_extent;
+
+/// A weight of another identity was given, though its extents may be equal (w1 for w3).
+template <class Expected, class Found>
+struct weight_mismatch;
+
+/// A row stored in a block format must be whole blocks.
+template <class Axis, class Extent, class Block>
+struct quantised_row_must_be_whole_blocks;
+
+namespace detail {
+/// The base class of whatever passed its checks.
+struct check_passed {};
+
+template <class T>
+struct type_is {
+  using type = T;
+};
+}  // namespace detail
+}  // namespace quipu
