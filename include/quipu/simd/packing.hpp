@@ -1,0 +1,388 @@
+// The packed layout of weights, Layout::panels: outputs side by side in the vector lanes.
+//
+// A panel holds 16 outputs (rows; missing ones are zeros) and follows the former without a gap.
+// Along k a panel is a sequence of units, each a whole number of inputs, so that any range of
+// units is contiguous in memory and a product reads it as one stream. Siblings:
+// simd/product_weights-inl.hpp reads the units, test/simd/packing_test.cpp.
+//
+// Units, where [16] is the output and a half is an IEEE half:
+//   f32         1 input:  float [16]
+//   f16         1 input:  half [16]
+//   bf16        2 inputs: bf16 [16][2], the pair side by side: the even input is word << 16, the
+//               odd one word & 0xffff0000; the last odd input is padded with zero
+//   q8_0       32 inputs: half scale [16]; int8 [8][16][4]
+//   q4_0       32 inputs: half scale [16]; nibbles
+//   q4_1       32 inputs: half scale [16], half minimum [16]; nibbles
+//   q5_0       32 inputs: half scale [16]; nibbles; fifth bits
+//   q5_1       32 inputs: half scale [16], half minimum [16]; nibbles; fifth bits
+//   q4_k      256 inputs: half d [16], half dmin [16]; then 8 times (32 inputs each)
+//               uint8 scale [16], uint8 minimum [16]; nibbles
+//   q5_k      256 inputs: as q4_k, each of the 8 with fifth bits after the nibbles
+//   q6_k      256 inputs: half d [16]; then 8 times int8 scale [2][16] (of 16 inputs each);
+//               nibbles; high pairs
+//   nibbles     uint8 [4][16][4]: chunk c has input 4c+j in its low and 16+4c+j in its high nibble
+//   fifth bits  uint8 [16][4]: byte j has in bit g the fifth bit of input 4g+j
+//   high pairs  uint8 [2][16][4]: plane p, byte j has in bits 2g, 2g+1 the high pair of 16p+4g+j
+//
+// Four inputs of one output in one 32-bit lane suit the byte dot products as well as float32 (one
+// shift each). Halves stay halves: their conversion is one instruction for 8 outputs, and reading
+// float scales would cost 6 (q8_0) to 11 % (q4_0) more memory traffic. Sizes per 16 x 32 weights
+// equal those of the file except for q4_k and q5_k, whose 6-bit scales become bytes (+2.8, +2.3 %).
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "quipu/shape/checked.hpp"
+#include "quipu/shape/matrix.hpp"
+#include "quipu/simd/dequantize.hpp"
+
+namespace quipu {
+
+/// Inputs and bytes of one unit of a packed panel.
+struct PackedUnit {
+  std::size_t inputs;
+  std::size_t bytes;
+};
+
+constexpr PackedUnit packed_unit(ElementType type) {
+  constexpr std::size_t halves = 2 * panel_outputs, nibbles = 256, fifth_bits = 64,
+                        high_pairs = 128;
+  switch (type) {
+    case ElementType::f32:
+      return {1, 4 * panel_outputs};
+    case ElementType::bf16:
+      return {2, 4 * panel_outputs};
+    case ElementType::f16:
+      return {1, halves};
+    case ElementType::q8_0:
+      return {32, halves + 512};
+    case ElementType::q4_0:
+      return {32, halves + nibbles};
+    case ElementType::q4_1:
+      return {32, 2 * halves + nibbles};
+    case ElementType::q5_0:
+      return {32, halves + nibbles + fifth_bits};
+    case ElementType::q5_1:
+      return {32, 2 * halves + nibbles + fifth_bits};
+    case ElementType::q4_k:
+      return {256, 2 * halves + 8 * (2 * panel_outputs + nibbles)};
+    case ElementType::q5_k:
+      return {256, 2 * halves + 8 * (2 * panel_outputs + nibbles + fifth_bits)};
+    case ElementType::q6_k:
+      return {256, halves + 8 * (2 * panel_outputs + nibbles + high_pairs)};
+  }
+  return {1, 0};
+}
+
+/// Panels of a matrix of `rows` outputs.
+constexpr std::size_t packed_panels(std::size_t rows) { return ceil_div(rows, panel_outputs); }
+
+/// Bytes of one panel of a matrix with `cols` inputs.
+constexpr std::size_t packed_panel_bytes(ElementType type, std::size_t cols) {
+  const PackedUnit unit = packed_unit(type);
+  return checked_mul(ceil_div(cols, unit.inputs), unit.bytes, "bytes of a packed panel");
+}
+
+/// Bytes of a packed matrix.
+constexpr std::size_t packed_bytes(ElementType type, std::size_t rows, std::size_t cols) {
+  return checked_mul(packed_panels(rows), packed_panel_bytes(type, cols),
+                     "bytes of a packed matrix");
+}
+
+/// The view of a packed matrix that starts at `data`.
+inline MatrixView packed_view(const void* data, ElementType type, std::size_t rows,
+                              std::size_t cols) {
+  return {static_cast<const std::byte*>(data), rows, cols,
+          packed_panel_bytes(type, cols),      type, Layout::panels};
+}
+
+namespace detail {
+
+// Packing moves one block of one output ("lane") into or out of its unit. A Direction is pack or
+// unpack: the same walk serves both, so they cannot disagree. `unit` was zero before packing.
+inline void pack_words(const std::uint8_t* words, std::uint8_t* unit, std::size_t lane,
+                       std::size_t count) {
+  for (std::size_t c = 0; c < count; ++c) std::memcpy(unit + 64 * c + 4 * lane, words + 4 * c, 4);
+}
+inline void unpack_words(const std::uint8_t* unit, std::uint8_t* words, std::size_t lane,
+                         std::size_t count) {
+  for (std::size_t c = 0; c < count; ++c) std::memcpy(words + 4 * c, unit + 64 * c + 4 * lane, 4);
+}
+inline void pack_half(const std::uint8_t* half, std::uint8_t* halves, std::size_t lane) {
+  std::memcpy(halves + 2 * lane, half, 2);
+}
+
+inline void set_bits(std::uint8_t& byte, unsigned value, unsigned shift) {
+  byte = static_cast<std::uint8_t>(byte | value << shift);
+}
+inline std::uint8_t* fifth_bit_byte(std::uint8_t* bits, std::size_t lane, std::size_t k) {
+  return bits + 4 * lane + k % 4;
+}
+inline std::uint8_t* high_pair_byte(std::uint8_t* pairs, std::size_t lane, std::size_t k) {
+  return pairs + k / 16 * 64 + 4 * lane + k % 4;
+}
+inline unsigned high_pair_shift(std::size_t k) { return static_cast<unsigned>(2 * (k / 4 % 4)); }
+inline std::uint8_t* nibble_byte(std::uint8_t* nibbles, std::size_t lane, std::size_t k) {
+  return nibbles + k % 16 / 4 * 64 + 4 * lane + k % 4;
+}
+inline unsigned nibble_shift(std::size_t k) { return k < 16 ? 0 : 4; }
+
+// Offsets within the blocks of a file: halves first, then the 32 fifth bits, then the nibbles.
+inline void pack_block_of_32(ElementType type, const std::uint8_t* in, std::uint8_t* unit,
+                             std::size_t lane) {
+  const bool has_minimum = type == ElementType::q4_1 || type == ElementType::q5_1;
+  const bool has_fifth = type == ElementType::q5_0 || type == ElementType::q5_1;
+  pack_half(in, unit, lane);
+  if (has_minimum) pack_half(in + 2, unit + 32, lane);
+  const std::size_t halves = has_minimum ? 2 : 1;
+  std::uint8_t* quants = unit + 32 * halves;
+  in += 2 * halves;
+  if (has_fifth) {
+    const std::uint32_t bits = load_u32(in);
+    for (std::size_t k = 0; k < 32; ++k) {
+      set_bits(*fifth_bit_byte(quants + 256, lane, k), bits >> k & 1u,
+               static_cast<unsigned>(k / 4));
+    }
+    in += 4;
+  }
+  pack_words(in, quants, lane, type == ElementType::q8_0 ? 8 : 4);
+}
+inline void unpack_block_of_32(ElementType type, std::uint8_t* unit, std::size_t lane,
+                               std::uint8_t* out) {
+  const bool has_minimum = type == ElementType::q4_1 || type == ElementType::q5_1;
+  const bool has_fifth = type == ElementType::q5_0 || type == ElementType::q5_1;
+  std::memcpy(out, unit + 2 * lane, 2);
+  if (has_minimum) std::memcpy(out + 2, unit + 32 + 2 * lane, 2);
+  const std::size_t halves = has_minimum ? 2 : 1;
+  std::uint8_t* quants = unit + 32 * halves;
+  out += 2 * halves;
+  if (has_fifth) {
+    std::uint32_t bits = 0;
+    for (std::size_t k = 0; k < 32; ++k) {
+      bits |= (*fifth_bit_byte(quants + 256, lane, k) >> (k / 4) & 1u) << k;
+    }
+    std::memcpy(out, &bits, 4);
+    out += 4;
+  }
+  unpack_words(quants, out, lane, type == ElementType::q8_0 ? 8 : 4);
+}
+
+// Two sub-blocks of a q4_k or q5_k block share 32 bytes (low nibbles, high nibbles); the unit has
+// each sub-block's own nibbles together.
+inline void pack_block_k45(bool has_fifth, const std::uint8_t* in, std::uint8_t* unit,
+                           std::size_t lane) {
+  pack_half(in, unit, lane);
+  pack_half(in + 2, unit + 32, lane);
+  const std::size_t sub_bytes = 32 + 256 + (has_fifth ? 64 : 0);
+  const std::uint8_t* nibbles = in + (has_fifth ? 48 : 16);
+  for (std::size_t s = 0; s < 8; ++s) {
+    std::uint8_t* sub = unit + 64 + s * sub_bytes;
+    const SixBitPair pair = unpack_six_bits(in + 4, s);
+    sub[lane] = pair.scale;
+    sub[16 + lane] = pair.minimum;
+    for (std::size_t c = 0; c < 4; ++c) {
+      const std::uint32_t first = load_u32(nibbles + s / 2 * 32 + 4 * c);
+      const std::uint32_t second = load_u32(nibbles + s / 2 * 32 + 16 + 4 * c);
+      const std::uint32_t word = s % 2 == 0 ? (first & 0x0f0f0f0fu) | (second & 0x0f0f0f0fu) << 4
+                                            : (first >> 4 & 0x0f0f0f0fu) | (second & 0xf0f0f0f0u);
+      std::memcpy(sub + 32 + 64 * c + 4 * lane, &word, 4);
+    }
+    for (std::size_t k = 0; has_fifth && k < 32; ++k) {
+      set_bits(*fifth_bit_byte(sub + 288, lane, k), in[16 + k] >> s & 1u,
+               static_cast<unsigned>(k / 4));
+    }
+  }
+}
+inline void unpack_block_k45(bool has_fifth, std::uint8_t* unit, std::size_t lane,
+                             std::uint8_t* out) {
+  std::memset(out, 0, has_fifth ? 176 : 144);
+  std::memcpy(out, unit + 2 * lane, 2);
+  std::memcpy(out + 2, unit + 32 + 2 * lane, 2);
+  const std::size_t sub_bytes = 32 + 256 + (has_fifth ? 64 : 0);
+  std::uint8_t* nibbles = out + (has_fifth ? 48 : 16);
+  for (std::size_t s = 0; s < 8; ++s) {
+    std::uint8_t* sub = unit + 64 + s * sub_bytes;
+    pack_six_bits(out + 4, s, {sub[lane], sub[16 + lane]});
+    for (std::size_t k = 0; k < 32; ++k) {
+      const unsigned nibble = *nibble_byte(sub + 32, lane, k) >> nibble_shift(k) & 15u;
+      set_bits(nibbles[s / 2 * 32 + k], nibble, s % 2 == 0 ? 0 : 4);
+      if (has_fifth) {
+        set_bits(out[16 + k], *fifth_bit_byte(sub + 288, lane, k) >> (k / 4) & 1u,
+                 static_cast<unsigned>(s));
+      }
+    }
+  }
+}
+
+inline void pack_block_k6(const std::uint8_t* in, std::uint8_t* unit, std::size_t lane) {
+  pack_half(in + 208, unit, lane);
+  for (std::size_t e = 0; e < 256; ++e) {
+    std::uint8_t* sub = unit + 32 + e / 32 * 416;
+    const SixBitPlace at = place_of_q6(e);
+    const std::size_t k = e % 32;
+    if (k % 16 == 0) sub[k + lane] = in[192 + e / 16];
+    set_bits(*nibble_byte(sub + 32, lane, k), in[at.low_byte] >> at.low_shift & 15u,
+             nibble_shift(k));
+    set_bits(*high_pair_byte(sub + 288, lane, k), in[128 + at.high_byte] >> at.high_shift & 3u,
+             high_pair_shift(k));
+  }
+}
+inline void unpack_block_k6(std::uint8_t* unit, std::size_t lane, std::uint8_t* out) {
+  std::memset(out, 0, 210);
+  std::memcpy(out + 208, unit + 2 * lane, 2);
+  for (std::size_t e = 0; e < 256; ++e) {
+    std::uint8_t* sub = unit + 32 + e / 32 * 416;
+    const SixBitPlace at = place_of_q6(e);
+    const std::size_t k = e % 32;
+    if (k % 16 == 0) out[192 + e / 16] = sub[k + lane];
+    set_bits(out[at.low_byte], *nibble_byte(sub + 32, lane, k) >> nibble_shift(k) & 15u,
+             at.low_shift);
+    set_bits(out[128 + at.high_byte],
+             *high_pair_byte(sub + 288, lane, k) >> high_pair_shift(k) & 3u, at.high_shift);
+  }
+}
+
+inline void pack_block(ElementType type, const std::uint8_t* in, std::uint8_t* unit,
+                       std::size_t lane) {
+  switch (type) {
+    case ElementType::q4_k:
+      return pack_block_k45(false, in, unit, lane);
+    case ElementType::q5_k:
+      return pack_block_k45(true, in, unit, lane);
+    case ElementType::q6_k:
+      return pack_block_k6(in, unit, lane);
+    default:
+      return pack_block_of_32(type, in, unit, lane);
+  }
+}
+inline void unpack_block(ElementType type, std::uint8_t* unit, std::size_t lane,
+                         std::uint8_t* out) {
+  switch (type) {
+    case ElementType::q4_k:
+      return unpack_block_k45(false, unit, lane, out);
+    case ElementType::q5_k:
+      return unpack_block_k45(true, unit, lane, out);
+    case ElementType::q6_k:
+      return unpack_block_k6(unit, lane, out);
+    default:
+      return unpack_block_of_32(type, unit, lane, out);
+  }
+}
+
+/// Packs inputs [begin, end) of one panel; begin is a multiple of the unit, end too or the last
+/// column. `out` receives the units from begin on.
+inline void pack_panel_slice(const MatrixView& from, std::size_t panel, std::size_t begin,
+                             std::size_t end, std::uint8_t* out) {
+  const PackedUnit unit = packed_unit(from.type);
+  const std::size_t units = ceil_div(end - begin, unit.inputs);
+  const std::size_t first = panel * panel_outputs;
+  const std::size_t lanes = (std::min)(panel_outputs, from.rows - first);
+  const bool whole = lanes == panel_outputs && (end - begin) % unit.inputs == 0;
+  const bool plain = info(from.type).block_elements == 1;
+  // Plain elements are all written; the others are put together with |=.
+  if (!(whole && plain)) std::memset(out, 0, units * unit.bytes);
+  const std::size_t element = info(from.type).block_bytes;
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    const auto* row = reinterpret_cast<const std::uint8_t*>(from.data) +
+                      (first + lane) * from.row_stride +
+                      begin / info(from.type).block_elements * element;
+    if (from.type == ElementType::f32) {
+      for (std::size_t k = 0; k < end - begin; ++k)
+        std::memcpy(out + 64 * k + 4 * lane, row + 4 * k, 4);
+    } else if (from.type == ElementType::f16) {
+      for (std::size_t k = 0; k < end - begin; ++k)
+        std::memcpy(out + 32 * k + 2 * lane, row + 2 * k, 2);
+    } else if (from.type == ElementType::bf16) {
+      for (std::size_t k = 0; k < end - begin; ++k) {
+        std::memcpy(out + k / 2 * 64 + 4 * lane + 2 * (k % 2), row + 2 * k, 2);
+      }
+    } else {
+      for (std::size_t u = 0; u < units; ++u) {
+        pack_block(from.type, row + u * element, out + u * unit.bytes, lane);
+      }
+    }
+  }
+}
+
+}  // namespace detail
+
+/// Packs panels [first_panel, last_panel) of a row-major matrix into `out`, the start of the whole
+/// packed matrix (packed_bytes long). Ranges of panels are independent: a loader packs them in
+/// parallel. ArgumentError if `from` is not row-major or its rows are not whole blocks.
+inline void pack(const MatrixView& from, std::byte* out, std::size_t first_panel,
+                 std::size_t last_panel) {
+  if (from.layout != Layout::row_major) {
+    raise<ArgumentError>("pack: expected a row-major matrix, found one packed already");
+  }
+  if (!row_is_whole_blocks(from.type, from.cols)) {
+    raise<ArgumentError>("pack: expected rows of a multiple of " +
+                         std::to_string(info(from.type).block_elements) + " elements for " +
+                         std::string(name(from.type)) + ", found " + std::to_string(from.cols));
+  }
+  const std::size_t panel_bytes = packed_panel_bytes(from.type, from.cols);
+  for (std::size_t panel = first_panel; panel < last_panel; ++panel) {
+    detail::pack_panel_slice(from, panel, 0, from.cols,
+                             reinterpret_cast<std::uint8_t*>(out) + panel * panel_bytes);
+  }
+}
+
+/// Writes row `row` of either layout as a file stores it (row_bytes(type, cols) bytes): the inverse
+/// of pack.
+inline void unpack_row(const MatrixView& from, std::size_t row, void* out_bytes) {
+  auto* out = static_cast<std::uint8_t*>(out_bytes);
+  const auto* data = reinterpret_cast<const std::uint8_t*>(from.data);
+  if (from.layout == Layout::row_major) {
+    std::memcpy(out, data + row * from.row_stride, row_bytes(from.type, from.cols));
+    return;
+  }
+  const std::uint8_t* panel = data + row / panel_outputs * from.row_stride;
+  const std::size_t lane = row % panel_outputs;
+  switch (from.type) {
+    case ElementType::f32:
+      for (std::size_t k = 0; k < from.cols; ++k)
+        std::memcpy(out + 4 * k, panel + 64 * k + 4 * lane, 4);
+      return;
+    case ElementType::f16:
+      for (std::size_t k = 0; k < from.cols; ++k)
+        std::memcpy(out + 2 * k, panel + 32 * k + 2 * lane, 2);
+      return;
+    case ElementType::bf16:
+      for (std::size_t k = 0; k < from.cols; ++k) {
+        std::memcpy(out + 2 * k, panel + k / 2 * 64 + 4 * lane + 2 * (k % 2), 2);
+      }
+      return;
+    default:
+      break;
+  }
+  const PackedUnit unit = packed_unit(from.type);
+  for (std::size_t k = 0; k < from.cols; k += unit.inputs) {
+    // The walk takes a mutable unit but only reads it.
+    detail::unpack_block(from.type, const_cast<std::uint8_t*>(panel) + k / unit.inputs * unit.bytes,
+                         lane, out + k / unit.inputs * info(from.type).block_bytes);
+  }
+}
+
+/// Writes row `row` of either layout as float32: the exact values of the format (an embedding).
+inline void dequantize_row(const MatrixView& from, std::size_t row, float* out) {
+  if (from.layout == Layout::row_major) {
+    dequantize_row(from.type, from.data + row * from.row_stride, out, from.cols);
+    return;
+  }
+  // Block by block through the file's own form, so that there is one decoder.
+  const std::size_t step = (std::max)(std::size_t{32}, info(from.type).block_elements);
+  std::uint8_t bytes[256];
+  MatrixView slice = from;
+  for (std::size_t k = 0; k < from.cols; k += step) {
+    slice.data = from.data + row / panel_outputs * from.row_stride +
+                 k / packed_unit(from.type).inputs * packed_unit(from.type).bytes;
+    slice.cols = (std::min)(step, from.cols - k);
+    unpack_row(slice, row % panel_outputs, bytes);
+    dequantize_row(from.type, bytes, out + k, slice.cols);
+  }
+}
+
+}  // namespace quipu
