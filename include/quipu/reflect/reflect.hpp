@@ -2,14 +2,16 @@
 //
 // A struct of weights lists its members once, with QUIPU_WEIGHTS; a member is a Weight, another
 // struct of weights, or a std::array of one (the stack of blocks). Counting, naming, loading,
-// listing and packing all visit those members in that order. At most 39 members.
+// listing and packing all visit those members in that order. At most 60 members.
+//
+// To Hana such a struct is a Struct whose members are types of our own: a sequence of (name,
+// pointer to member) that Hana unpacks. BOOST_HANA_DEFINE_STRUCT would make a hana::tuple of pairs
+// of hana::string instead, which was a third of the compile time of the whole typed side.
 // Sibling: reflect/weight.hpp. Tests: test/static/reflect.cpp, test/model.
 #pragma once
 
 #include <array>
 #include <boost/hana/accessors.hpp>
-#include <boost/hana/core/to.hpp>
-#include <boost/hana/define_struct.hpp>
 #include <boost/hana/first.hpp>
 #include <boost/hana/second.hpp>
 #include <boost/hana/unpack.hpp>
@@ -20,10 +22,95 @@
 
 #include "quipu/reflect/weight.hpp"
 
+// macro(type, name) for each of the pairs (type, name): a macro may not call itself, so each pair
+// hands on a call that one more rescan by EXPAND carries out.
+#define QUIPU_DETAIL_EXPAND(...) \
+  QUIPU_DETAIL_EXPAND_3(QUIPU_DETAIL_EXPAND_3(QUIPU_DETAIL_EXPAND_3(__VA_ARGS__)))
+#define QUIPU_DETAIL_EXPAND_3(...) \
+  QUIPU_DETAIL_EXPAND_2(QUIPU_DETAIL_EXPAND_2(QUIPU_DETAIL_EXPAND_2(__VA_ARGS__)))
+#define QUIPU_DETAIL_EXPAND_2(...) \
+  QUIPU_DETAIL_EXPAND_1(QUIPU_DETAIL_EXPAND_1(QUIPU_DETAIL_EXPAND_1(__VA_ARGS__)))
+#define QUIPU_DETAIL_EXPAND_1(...) __VA_ARGS__
+#define QUIPU_DETAIL_PARENTHESES ()
+#define QUIPU_DETAIL_NEXT(macro, pair, ...) \
+  macro pair __VA_OPT__(QUIPU_DETAIL_AGAIN QUIPU_DETAIL_PARENTHESES(macro, __VA_ARGS__))
+#define QUIPU_DETAIL_AGAIN() QUIPU_DETAIL_NEXT
+#define QUIPU_DETAIL_FOR_EACH(macro, ...) QUIPU_DETAIL_EXPAND(QUIPU_DETAIL_NEXT(macro, __VA_ARGS__))
+#define QUIPU_DETAIL_MEMBER(type, name) type name;
+#define QUIPU_DETAIL_NAME(type, name) #name,
+#define QUIPU_DETAIL_POINTER(type, name) , &owner::name
+
 /// Declares the members of a struct of weights inside its body:
 ///   struct AttentionWeights { QUIPU_WEIGHTS(AttentionWeights, (Wq, wq), (Wk, wk)); };
 /// Types with commas need an alias first. The member names are Meta's.
-#define QUIPU_WEIGHTS(...) BOOST_HANA_DEFINE_STRUCT(__VA_ARGS__)
+#define QUIPU_WEIGHTS(TYPE, ...)                                                        \
+  QUIPU_DETAIL_FOR_EACH(QUIPU_DETAIL_MEMBER, __VA_ARGS__)                               \
+  struct hana_accessors_impl {                                                          \
+    using owner = TYPE;                                                                 \
+    static constexpr const char* names[] = {                                            \
+        QUIPU_DETAIL_FOR_EACH(QUIPU_DETAIL_NAME, __VA_ARGS__)};                         \
+    static constexpr auto apply() {                                                     \
+      return ::quipu::detail::members<owner QUIPU_DETAIL_FOR_EACH(QUIPU_DETAIL_POINTER, \
+                                                                  __VA_ARGS__)>{};      \
+    }                                                                                   \
+  }
+
+namespace quipu::detail {
+
+struct member_tag;
+struct members_tag;
+
+/// A Hana Product: first is the name, second the function from a struct to its member.
+template <class Owner, std::size_t Place, auto Pointer>
+struct member {
+  using hana_tag = member_tag;
+  static constexpr const char* name = Owner::hana_accessors_impl::names[Place];
+};
+template <auto Pointer>
+struct access {
+  template <class Weights>
+  constexpr auto& operator()(Weights& weights) const {
+    return weights.*Pointer;
+  }
+};
+
+/// A Hana Foldable: what hana::accessors gives for a struct of weights.
+template <class Owner, auto... Pointers>
+struct members {
+  using hana_tag = members_tag;
+  static constexpr std::size_t size = sizeof...(Pointers);
+  template <std::size_t... Places, class F>
+  static constexpr decltype(auto) unpack(std::index_sequence<Places...>, F& f) {
+    return f(member<Owner, Places, Pointers>{}...);
+  }
+};
+
+}  // namespace quipu::detail
+
+namespace boost::hana {
+template <>
+struct first_impl<quipu::detail::member_tag> {
+  template <class Member>
+  static constexpr const char* apply(const Member&) {
+    return Member::name;
+  }
+};
+template <>
+struct second_impl<quipu::detail::member_tag> {
+  template <class Owner, std::size_t Place, auto Pointer>
+  static constexpr quipu::detail::access<Pointer> apply(
+      const quipu::detail::member<Owner, Place, Pointer>&) {
+    return {};
+  }
+};
+template <>
+struct unpack_impl<quipu::detail::members_tag> {
+  template <class Members, class F>
+  static constexpr decltype(auto) apply(const Members&, F&& f) {
+    return Members::unpack(std::make_index_sequence<Members::size>{}, f);
+  }
+};
+}  // namespace boost::hana
 
 namespace quipu {
 
@@ -38,11 +125,6 @@ template <class T>
 struct is_array : std::false_type {};
 template <class T, std::size_t N>
 struct is_array<std::array<T, N>> : std::true_type {};
-
-template <class Accessor>
-constexpr const char* member_name(const Accessor& accessor) {
-  return boost::hana::to<const char*>(boost::hana::first(accessor));
-}
 
 /// Element count of a member type; arrays multiply, they are not visited one by one.
 template <class T>
@@ -73,7 +155,7 @@ template <class Weights, class F>
 constexpr void for_each_member(Weights& weights, F&& f) {
   boost::hana::unpack(
       boost::hana::accessors<std::remove_const_t<Weights>>(), [&](auto... accessor) {
-        (f(detail::member_name(accessor), boost::hana::second(accessor)(weights)), ...);
+        (f(boost::hana::first(accessor), boost::hana::second(accessor)(weights)), ...);
       });
 }
 
