@@ -1,0 +1,78 @@
+// Softmax of a row, whole and in the pieces that attention shares out.
+//
+// Siblings: attention-inl.hpp, test/simd/softmax_test.cpp, bench/attention_bench.cpp.
+// The order of the denominator's sum is canonical: each block of 512 positions is summed by sixteen
+// lanes (reduce-inl.hpp), block sums are added in order. A row has exactly the visible positions:
+// there is no mask and no infinity.
+#if defined(QUIPU_SIMD_SOFTMAX_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
+#ifdef QUIPU_SIMD_SOFTMAX_INL_HPP_
+#undef QUIPU_SIMD_SOFTMAX_INL_HPP_
+#else
+#define QUIPU_SIMD_SOFTMAX_INL_HPP_
+#endif
+
+#include <algorithm>
+#include <cstddef>
+
+#include "hwy/highway.h"
+#include "quipu/runtime/numeric_mode.hpp"
+#include "quipu/shape/matrix.hpp"
+#include "quipu/simd/reduce-inl.hpp"
+#include "quipu/simd/round-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+#include "quipu/simd/contraction_off-inl.hpp"
+namespace quipu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// x = exp(x - largest), in place; returns the canonical sum of the block (n <= 512).
+inline float ExpBlock(float* x, std::size_t n, float largest) {
+  const LaneTag d;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto m = hn::Set(d, largest);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(Exp(d, hn::Sub(hn::LoadU(d, x + i), m)), d, x + i);
+  }
+  if (i < n) {
+    HWY_ALIGN float tail[kVirtualLanes];
+    for (std::size_t k = 0; k < lanes; ++k) tail[k] = i + k < n ? x[i + k] : largest;
+    hn::StoreU(Exp(d, hn::Sub(hn::LoadU(d, tail), m)), d, tail);
+    for (std::size_t k = 0; i + k < n; ++k) x[i + k] = tail[k];
+  }
+  return Sum(x, n);
+}
+
+// x = x / divisor, in place; the bf16 mode rounds the quotients.
+inline void DivideRow(float* x, std::size_t n, float divisor, NumericMode mode) {
+  const LaneTag d;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto v = hn::Set(d, divisor);
+  const bool round = mode == NumericMode::bf16;
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto quotient = hn::Div(hn::LoadU(d, x + i), v);
+    hn::StoreU(round ? RoundBf16(d, quotient) : quotient, d, x + i);
+  }
+  for (; i < n; ++i) {
+    const float quotient = x[i] / divisor;
+    x[i] = round ? to_float(to_bf16(quotient)) : quotient;
+  }
+}
+
+// Softmax of n > 0 values in place, in float32; the bf16 mode rounds the probabilities.
+inline void SoftmaxRow(float* x, std::size_t n, NumericMode mode) {
+  const float largest = Largest(x, n);
+  float sum = 0;
+  for (std::size_t begin = 0; begin < n; begin += sum_panel) {
+    sum += ExpBlock(x + begin, (std::min)(n - begin, sum_panel), largest);
+  }
+  DivideRow(x, n, sum, mode);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace quipu
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggle
