@@ -7,6 +7,7 @@
 #include "quipu/model/gate_projection.hpp"
 #include "quipu/model/silu_gate.hpp"
 #include "quipu/model/up_projection.hpp"
+#include "quipu/notation/description.hpp"
 #include "quipu/reflect/reflect.hpp"
 
 namespace quipu {
@@ -34,6 +35,45 @@ struct FeedForward {
     return GateProjection<M>::cost(w) + UpProjection<M>::cost(w) + SiluGate<M>::cost(w) +
            DownProjection<M>::cost(w);
   }
+
+  /// How the component describes itself on its card (notation/description.hpp).
+  struct description {
+    using of = FeedForward;
+    static constexpr notation::Kind kind = notation::Kind::learned;
+    static constexpr std::string_view id = "layers.N.feed_forward", name = "Feed-forward network",
+                                      inside = "", code = "self.feed_forward(self.ffn_norm(h))",
+                                      sentence = "Works on each position alone, in a wider space.",
+                                      explanation =
+                                          "Two projections up, one of them a gate, and one down. "
+                                          "Holds most of a block's parameters.",
+                                      header = "quipu/model/feed_forward.hpp";
+    using symbols =
+        notation::Symbols<notation::in<symbol::x_ffn, In>,
+                          notation::weight<symbol::W_1, typename GateProjection<M>::Weight>,
+                          notation::weight<symbol::W_3, typename UpProjection<M>::Weight>,
+                          notation::weight<symbol::W_2, typename DownProjection<M>::Weight>,
+                          notation::out<symbol::delta_ffn, Out>>;
+    static constexpr auto equations = notation::equations(
+        symbol::delta_ffn ==
+        notation::hadamard(notation::call<notation::fn::silu>(symbol::x_ffn * symbol::W_1),
+                           symbol::x_ffn* symbol::W_3) *
+            symbol::W_2);
+    static constexpr notation::Mistake mistake{
+        "Taking the hidden width for 4 × dim",
+        "two thirds of that, times the multiplier, rounded up to a multiple", 4 * dims<M>::dim,
+        dims<M>::ffn, "hidden features"};
+    static consteval notation::SourceList sources() {
+      return notation::cite<M>(
+                 {{"ffn-parts",
+                   notation::Evidence::direct,
+                   "The hidden width by its rule, three bias-free projections, the SiLU gate.",
+                   {{202, 206}, {208, 216}, {218, 219}},
+                   {{214, 218}, {220, 222}, {224, 225}},
+                   {"multiple_of", "RowParallelLinear", "F.silu"}}}) +
+             notation::column_parallel_storage() + notation::row_parallel_storage() +
+             notation::catalogue_sources<M>::records(notation::direct_for<M>);
+    }
+  };
 };
 
 }  // namespace quipu

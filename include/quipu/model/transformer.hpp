@@ -8,6 +8,7 @@
 #include "quipu/model/block.hpp"
 #include "quipu/model/token_embedding.hpp"
 #include "quipu/model/vocabulary_projection.hpp"
+#include "quipu/notation/description.hpp"
 
 namespace quipu {
 
@@ -39,21 +40,66 @@ struct Transformer {
     return TokenEmbedding<M>::cost(w) + dims<M>::n_layers * Block<M>::cost(w) +
            RmsNorm<M>::cost(w) + VocabularyProjection<M>::cost(w);
   }
+
+  /// How the component describes itself on its card (notation/description.hpp).
+  struct description {
+    using of = Transformer;
+    static constexpr notation::Kind kind = notation::Kind::learned;
+    static constexpr std::string_view
+        id = "transformer",
+        name = "Transformer", inside = "", code = "model.forward(tokens, start_pos)",
+        sentence = "Token ids in, the scores of the vocabulary for every position out.",
+        explanation =
+            "Embedding, a stack of blocks, final norm, vocabulary projection. Sampling happens "
+            "outside it.",
+        header = "quipu/model/transformer.hpp";
+    using symbols =
+        notation::Symbols<notation::in<symbol::t, In, notation::Carrier::token>,
+                          notation::table<symbol::E, typename TokenEmbedding<M>::Weight>,
+                          notation::weight<symbol::W_out, typename VocabularyProjection<M>::Weight>,
+                          notation::out<symbol::L, Out, notation::Carrier::f32>>;
+    static constexpr auto equations = notation::equations(
+        symbol::L == notation::call<notation::fn::norm>(notation::call<notation::fn::stack>(
+                         notation::lookup(symbol::E, symbol::t))) *
+                         symbol::W_out);
+    static constexpr notation::Mistake mistake{
+        "Taking two FLOPs for every parameter and token",
+        "the embedding table is looked up, not multiplied; a tied table is multiplied once, by the "
+        "projection",
+        2 * parameters,
+        2 * (parameters - (dims<M>::tied_output ? 0 : TokenEmbedding<M>::parameters)),
+        "FLOPs a token, attention scores aside"};
+    static constexpr notation::Notes notes =
+        dims<M>::tied_output
+            ? notation::
+                  Notes{{"The output matrix is the embedding table: counted once, applied twice."}}
+            : notation::Notes{
+                  {"Embedding table and output matrix are two matrices of equal extents."}};
+    static consteval notation::SourceList sources() {
+      return notation::cite<M>(
+                 {{"model-parts",
+                   notation::Evidence::direct,
+                   "Embedding, blocks, final norm and vocabulary projection, run in that order.",
+                   {{258, 269}, {280, 280}, {298, 302}},
+                   {{264, 271}, {283, 283}, {305, 308}},
+                   {"VocabParallelEmbedding", "self.norm", "self.output(h).float()"}}}) +
+             notation::catalogue_sources<M>::records(notation::direct_for<M>);
+    }
+  };
 };
 
 namespace detail {
+// A class and not a function: an error inside a function would be followed, in Clang, by a remark
+// on each constant that needs its value.
 template <class X>
-consteval std::size_t parameters_of() {
-  if constexpr (requires { X::parameters; }) {
-    return X::parameters;
-  } else {
-    return Transformer<X>::parameters;
-  }
-}
+struct counted : Transformer<X> {};
+template <class X>
+requires requires { X::parameters; }
+struct counted<X> : X {};
 }  // namespace detail
 
 /// Exact number of parameters of a component (one instance), or of a model.
 template <class X>
-inline constexpr std::size_t parameter_count = detail::parameters_of<X>();
+inline constexpr std::size_t parameter_count = detail::counted<X>::parameters;
 
 }  // namespace quipu
