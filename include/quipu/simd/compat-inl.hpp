@@ -1,0 +1,157 @@
+// What Highway 1.0.3 lacks and newer versions or the processor have, in one place.
+//
+// ByteDot: the sum of products of four bytes per 32-bit lane. Highway has
+// SumOfMulQuadAccumulate from 1.0.6 on; here the instructions themselves where a target has them,
+// and plain 32-bit arithmetic everywhere else, always with the exact integer result.
+// Sibling: simd/product_bytes-inl.hpp, its user; tested through test/simd/product_test.cpp.
+
+#if defined(QUIPU_SIMD_COMPAT_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
+#ifdef QUIPU_SIMD_COMPAT_INL_HPP_
+#undef QUIPU_SIMD_COMPAT_INL_HPP_
+#else
+#define QUIPU_SIMD_COMPAT_INL_HPP_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "quipu/shape/matrix.hpp"
+
+HWY_BEFORE_NAMESPACE();
+#include "quipu/simd/contraction_off-inl.hpp"
+namespace quipu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// The vectors of a panel: 16 outputs are kVectors vectors of kLanes.
+using FloatTag = hn::CappedTag<float, panel_outputs>;
+using IntTag = hn::RebindToSigned<FloatTag>;
+using WordTag = hn::RebindToUnsigned<FloatTag>;
+using FloatVec = hn::Vec<FloatTag>;
+using IntVec = hn::Vec<IntTag>;
+using WordVec = hn::Vec<WordTag>;
+
+HWY_INLINE constexpr std::size_t LanesOfPanelVector() { return hn::MaxLanes(FloatTag()); }
+static_assert(!HWY_HAVE_SCALABLE,
+              "quipu keeps vectors in arrays: add HWY_SVE, HWY_SVE2 and HWY_RVV to "
+              "QUIPU_DISABLED_TARGETS (NEON serves Arm)");
+
+// Sums over four bytes of each 32-bit lane: Add(w, x) adds the products of the bytes of w and the
+// signed bytes of x (-127..127), Finish gives the sums in int32 minus `offset` * `x_sum`, where
+// x_sum is the sum of all bytes of x that were added.
+//   kNibble: bytes of w are 0..15, and at most 8 vectors are added before Finish.
+//   otherwise: bytes of w are -128..127.
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
+// VNNI multiplies unsigned by signed bytes: signed weights are moved up by 128, taken back in
+// Finish.
+template <bool kNibble>
+struct ByteDot {
+  IntVec sum;
+
+  HWY_INLINE void Begin() { sum = hn::Zero(IntTag()); }
+  HWY_INLINE void Add(WordVec w, WordVec x) {
+    if constexpr (!kNibble) w = hn::Xor(w, hn::Set(WordTag(), 0x80808080u));
+    sum.raw = _mm512_dpbusd_epi32(sum.raw, w.raw, x.raw);
+  }
+  HWY_INLINE IntVec Finish(std::int32_t offset, std::int32_t x_sum) const {
+    return hn::Sub(sum, hn::Set(IntTag(), (offset + (kNibble ? 0 : 128)) * x_sum));
+  }
+};
+#elif HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
+// pmaddubsw adds two products in 16 bits. Nibbles: 8 vectors give at most 16 * 15 * 127 = 30480,
+// which fits, so they are added in 16 bits. Bytes: |w| <= 128 as the unsigned factor and x with the
+// sign of w give 2 * 128 * 127 = 32512: exact too, where w + 128 would saturate.
+#if HWY_TARGET <= HWY_AVX3
+HWY_INLINE WordVec MulBytePairs(WordVec u, WordVec s) {
+  return WordVec{_mm512_maddubs_epi16(u.raw, s.raw)};
+}
+HWY_INLINE WordVec AddPairs(WordVec a, WordVec b) {
+  return WordVec{_mm512_add_epi16(a.raw, b.raw)};
+}
+HWY_INLINE IntVec WidenPairs(WordVec a) {
+  return IntVec{_mm512_madd_epi16(a.raw, _mm512_set1_epi16(1))};
+}
+HWY_INLINE WordVec AbsBytes(WordVec a) { return WordVec{_mm512_abs_epi8(a.raw)}; }
+HWY_INLINE WordVec SignBytes(WordVec x, WordVec w) {
+  return WordVec{
+      _mm512_mask_sub_epi8(x.raw, _mm512_movepi8_mask(w.raw), _mm512_setzero_si512(), x.raw)};
+}
+#elif HWY_TARGET <= HWY_AVX2
+HWY_INLINE WordVec MulBytePairs(WordVec u, WordVec s) {
+  return WordVec{_mm256_maddubs_epi16(u.raw, s.raw)};
+}
+HWY_INLINE WordVec AddPairs(WordVec a, WordVec b) {
+  return WordVec{_mm256_add_epi16(a.raw, b.raw)};
+}
+HWY_INLINE IntVec WidenPairs(WordVec a) {
+  return IntVec{_mm256_madd_epi16(a.raw, _mm256_set1_epi16(1))};
+}
+HWY_INLINE WordVec AbsBytes(WordVec a) { return WordVec{_mm256_abs_epi8(a.raw)}; }
+HWY_INLINE WordVec SignBytes(WordVec x, WordVec w) {
+  return WordVec{_mm256_sign_epi8(x.raw, w.raw)};
+}
+#else
+HWY_INLINE WordVec MulBytePairs(WordVec u, WordVec s) {
+  return WordVec{_mm_maddubs_epi16(u.raw, s.raw)};
+}
+HWY_INLINE WordVec AddPairs(WordVec a, WordVec b) { return WordVec{_mm_add_epi16(a.raw, b.raw)}; }
+HWY_INLINE IntVec WidenPairs(WordVec a) { return IntVec{_mm_madd_epi16(a.raw, _mm_set1_epi16(1))}; }
+HWY_INLINE WordVec AbsBytes(WordVec a) { return WordVec{_mm_abs_epi8(a.raw)}; }
+HWY_INLINE WordVec SignBytes(WordVec x, WordVec w) { return WordVec{_mm_sign_epi8(x.raw, w.raw)}; }
+#endif
+
+template <bool kNibble>
+struct ByteDot;
+
+template <>
+struct ByteDot<true> {
+  WordVec sum;
+
+  HWY_INLINE void Begin() { sum = hn::Zero(WordTag()); }
+  HWY_INLINE void Add(WordVec w, WordVec x) { sum = AddPairs(sum, MulBytePairs(w, x)); }
+  HWY_INLINE IntVec Finish(std::int32_t offset, std::int32_t x_sum) const {
+    return hn::Sub(WidenPairs(sum), hn::Set(IntTag(), offset * x_sum));
+  }
+};
+
+template <>
+struct ByteDot<false> {
+  IntVec sum;
+
+  HWY_INLINE void Begin() { sum = hn::Zero(IntTag()); }
+  HWY_INLINE void Add(WordVec w, WordVec x) {
+    sum = hn::Add(sum, WidenPairs(MulBytePairs(AbsBytes(w), SignBytes(x, w))));
+  }
+  HWY_INLINE IntVec Finish(std::int32_t offset, std::int32_t x_sum) const {
+    return hn::Sub(sum, hn::Set(IntTag(), offset * x_sum));
+  }
+};
+#else
+template <int kByte>
+HWY_INLINE IntVec SignedByte(WordVec quads) {
+  return hn::ShiftRight<24>(hn::BitCast(IntTag(), hn::ShiftLeft<24 - 8 * kByte>(quads)));
+}
+template <bool kNibble>
+struct ByteDot {
+  IntVec sum;
+
+  HWY_INLINE void Begin() { sum = hn::Zero(IntTag()); }
+  HWY_INLINE void Add(WordVec w, WordVec x) {
+    const IntVec a = hn::Add(hn::Mul(SignedByte<0>(w), SignedByte<0>(x)),
+                             hn::Mul(SignedByte<1>(w), SignedByte<1>(x)));
+    const IntVec b = hn::Add(hn::Mul(SignedByte<2>(w), SignedByte<2>(x)),
+                             hn::Mul(SignedByte<3>(w), SignedByte<3>(x)));
+    sum = hn::Add(sum, hn::Add(a, b));
+  }
+  HWY_INLINE IntVec Finish(std::int32_t offset, std::int32_t x_sum) const {
+    return hn::Sub(sum, hn::Set(IntTag(), offset * x_sum));
+  }
+};
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace quipu
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggle

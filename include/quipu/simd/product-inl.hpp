@@ -1,0 +1,512 @@
+// Matrix products y = x W^T for every element type and both layouts, threaded: the driver.
+//
+// One row of x: the packed weights stream past once, decoded in registers. More rows: x is prepared
+// (packed by tiles, or rounded to int8) in blocks of rows; a slab of a panel of 512 inputs is
+// decoded once and serves all rows of the block. Weights that are not packed have each slab packed
+// first, so that both layouts give the same bits. Order of sums: product.hpp. Siblings: product.hpp
+// (types, scratch), product_floats-inl.hpp, product_bytes-inl.hpp (tiles),
+// test/simd/product_test.cpp, bench/product_bench.cpp.
+
+#if defined(QUIPU_SIMD_PRODUCT_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
+#ifdef QUIPU_SIMD_PRODUCT_INL_HPP_
+#undef QUIPU_SIMD_PRODUCT_INL_HPP_
+#else
+#define QUIPU_SIMD_PRODUCT_INL_HPP_
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "hwy/highway.h"
+#include "quipu/simd/product_bytes-inl.hpp"
+#include "quipu/simd/product_floats-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+#include "quipu/simd/contraction_off-inl.hpp"
+namespace quipu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// ---- Activations ----------------------------------------------------------------------------
+
+// Rows of x cut into tiles of at most `most` rows, as equal as can be: 8 rows are 4 + 4, not 6 + 2.
+struct RowTiles {
+  std::size_t rows;
+  std::size_t count;
+
+  HWY_INLINE RowTiles(std::size_t all_rows, std::size_t most)
+      : rows(all_rows), count((all_rows + most - 1) / most) {}
+  HWY_INLINE std::size_t Begin(std::size_t tile) const {
+    return tile * (rows / count) + (std::min)(tile, rows % count);
+  }
+};
+
+// A block of rows of x as the tiles read it. Offsets for a tile of R rows at row `begin` and a
+// panel of `n` inputs at input k: floats at k * rows + begin * n, per-block values likewise
+// over 32.
+struct Prepared {
+  std::size_t rows = 0;
+  std::size_t cols = 0;
+  const float* floats = nullptr;  // [k][R] of each tile
+  const float* sums = nullptr;    // [block][R]
+  const std::int8_t* q = nullptr;
+  const float* scale = nullptr;
+  const float* scaled_sum = nullptr;
+  const std::int32_t* sum = nullptr;
+
+  HWY_INLINE std::size_t Offset(std::size_t k, std::size_t begin, std::size_t n) const {
+    return k * rows + begin * n;
+  }
+  HWY_INLINE std::size_t BlockOffset(std::size_t k, std::size_t begin, std::size_t n) const {
+    return k / 32 * rows + begin * (n / 32);
+  }
+  HWY_INLINE ByteActivations Bytes(std::size_t k, std::size_t begin, std::size_t n) const {
+    const std::size_t block = BlockOffset(k, begin, n);
+    return {q + Offset(k, begin, n), scale + block, scaled_sum + block, sum + 2 * block};
+  }
+};
+
+// What the products of one call need of x.
+struct Needs {
+  bool floats = false;
+  bool sums = false;
+  bool bytes = false;
+};
+
+HWY_INLINE bool IsBlockType(ElementType type) { return info(type).block_elements > 1; }
+HWY_INLINE bool HasMinimum(ElementType type) {
+  return type == ElementType::q4_1 || type == ElementType::q5_1 || type == ElementType::q4_k ||
+         type == ElementType::q5_k;
+}
+
+// Splits a scratch area into parts that start on cache lines.
+class Carver {
+ public:
+  HWY_INLINE explicit Carver(float* from) {
+    const auto address = reinterpret_cast<std::uintptr_t>(from);
+    next_ = from + (64 - address % 64) % 64 / sizeof(float);
+  }
+  HWY_INLINE float* Take(std::size_t floats) {
+    float* part = next_;
+    next_ += (floats + 15) / 16 * 16;
+    return part;
+  }
+
+ private:
+  float* next_;
+};
+
+// Writes what tile `tile` of the rows needs.
+HWY_NOINLINE void PrepareFloats(const float* x, std::size_t x_stride, const Prepared& to, bool copy,
+                                bool with_sums, std::size_t tile) {
+  const RowTiles tiles(to.rows, kFloatTileRows);
+  const std::size_t begin = tiles.Begin(tile);
+  const std::size_t r_count = tiles.Begin(tile + 1) - begin;
+  auto* floats = const_cast<float*>(to.floats);
+  auto* sums = const_cast<float*>(to.sums);
+  for (std::size_t k = 0; k < to.cols; k += sum_panel) {
+    const std::size_t n = (std::min)(sum_panel, to.cols - k);
+    for (std::size_t r = 0; r < r_count; ++r) {
+      const float* HWY_RESTRICT from = x + (begin + r) * x_stride + k;
+      if (copy) {
+        float* HWY_RESTRICT out = floats + to.Offset(k, begin, n) + r;
+        for (std::size_t i = 0; i < n; ++i) out[i * r_count] = from[i];
+      }
+      if (with_sums) {
+        float* out = sums + to.BlockOffset(k, begin, n) + r;
+        for (std::size_t b = 0; b < n / 32; ++b) {
+          float sum = 0;
+          for (std::size_t i = 0; i < 32; ++i) sum += from[32 * b + i];
+          out[b * r_count] = sum;
+        }
+      }
+    }
+  }
+}
+
+HWY_NOINLINE void PrepareBytes(const float* x, std::size_t x_stride, const Prepared& to,
+                               std::size_t tile) {
+  const RowTiles tiles(to.rows, kByteTileRows);
+  const std::size_t begin = tiles.Begin(tile);
+  const std::size_t r_count = tiles.Begin(tile + 1) - begin;
+  for (std::size_t k = 0; k < to.cols; k += sum_panel) {
+    const std::size_t n = (std::min)(sum_panel, to.cols - k);
+    const ByteActivations at = to.Bytes(k, begin, n);
+    for (std::size_t r = 0; r < r_count; ++r) {
+      const float* from = x + (begin + r) * x_stride + k;
+      for (std::size_t b = 0; b < n / 32; ++b) {
+        const std::size_t i = b * r_count + r;
+        QuantizeBlock(from + 32 * b, const_cast<std::int8_t*>(at.q) + 32 * i,
+                      const_cast<float*>(at.scale) + i, const_cast<float*>(at.scaled_sum) + i,
+                      const_cast<std::int32_t*>(at.sum) + 2 * i);
+      }
+    }
+  }
+}
+
+// ---- One worker's share ---------------------------------------------------------------------
+
+// A range of panels of one product and a range of inputs (whole panels of 512), with the worker's
+// slab.
+struct Share {
+  const MatrixView* w;
+  float* y;
+  std::size_t y_stride;
+  std::size_t first_panel, last_panel;
+  std::size_t k_begin, k_end;
+  const Prepared* x;
+  float* slab;
+
+  HWY_INLINE bool Packed() const { return w->layout == Layout::panels; }
+  HWY_INLINE const std::uint8_t* PackedAt(std::size_t panel, std::size_t k) const {
+    const PackedUnit unit = packed_unit(w->type);
+    return reinterpret_cast<const std::uint8_t*>(w->data) + panel * w->row_stride +
+           k / unit.inputs * unit.bytes;
+  }
+  // The packed units of n inputs at k: where they are, or packed now into `room`.
+  HWY_INLINE const std::uint8_t* Units(std::size_t panel, std::size_t k, std::size_t n,
+                                       float* room) const {
+    if (Packed()) return PackedAt(panel, k);
+    auto* bytes = reinterpret_cast<std::uint8_t*>(room);
+    detail::pack_panel_slice(*w, panel, k, k + n, bytes);
+    return bytes;
+  }
+};
+
+// y[0..16) of output panel `panel`, as far as there are rows of w, += the sums (= at the first
+// inputs).
+HWY_INLINE void AddSums(const Share& share, std::size_t panel, std::size_t row, const float* sums,
+                        bool first) {
+  const FloatTag d;
+  const std::size_t output = panel * panel_outputs;
+  float* y = share.y + row * share.y_stride + output;
+  const std::size_t count = (std::min)(panel_outputs, share.w->rows - output);
+  if (count == panel_outputs) {
+    for (std::size_t i = 0; i < panel_outputs; i += kLanes) {
+      const FloatVec sum = hn::LoadU(d, sums + i);
+      hn::StoreU(first ? sum : hn::Add(hn::LoadU(d, y + i), sum), d, y + i);
+    }
+  } else {
+    for (std::size_t i = 0; i < count; ++i) y[i] = first ? sums[i] : y[i] + sums[i];
+  }
+}
+
+template <std::size_t... R>
+using RowCounts = std::index_sequence<R...>;
+
+// Kernels for 1..kMost rows, by number of rows.
+using PlainKernel = void (*)(const std::uint8_t*, std::size_t, const float*, std::size_t, float*);
+template <std::size_t R, std::size_t P>
+HWY_NOINLINE void PlainSlabTile(const std::uint8_t* w, std::size_t panel_bytes, const float* x,
+                                std::size_t inputs, float* sums) {
+  PlainTile<F32Reader, R, P>(w, panel_bytes, x, inputs, sums);
+}
+template <std::size_t P, std::size_t... R>
+HWY_INLINE PlainKernel PlainKernelFor(std::size_t rows, RowCounts<R...>) {
+  static constexpr PlainKernel table[] = {&PlainSlabTile<R + 1, P>...};
+  return table[rows - 1];
+}
+
+using FloatKernel = void (*)(const std::uint8_t*, std::size_t, const float*, const float*, float*);
+template <class Slab, std::size_t R>
+HWY_NOINLINE void FloatSlabTile(const std::uint8_t* slab, std::size_t blocks, const float* x,
+                                const float* x_sums, float* sums) {
+  FloatBlockTile<Slab, R>(slab, 0, blocks, x, x_sums, sums);
+}
+template <class Slab, std::size_t... R>
+HWY_INLINE FloatKernel FloatKernelFor(std::size_t rows, RowCounts<R...>) {
+  static constexpr FloatKernel table[] = {&FloatSlabTile<Slab, R + 1>...};
+  return table[rows - 1];
+}
+
+using ByteKernel = void (*)(const std::uint8_t*, std::size_t, const ByteActivations&, float*);
+template <class Slab, std::size_t R>
+HWY_NOINLINE void ByteSlabTile(const std::uint8_t* slab, std::size_t blocks,
+                               const ByteActivations& x, float* sums) {
+  ByteTile<Slab, R>(slab, 0, blocks, x, sums);
+}
+template <class Slab, std::size_t... R>
+HWY_INLINE ByteKernel ByteKernelFor(std::size_t rows, RowCounts<R...>) {
+  static constexpr ByteKernel table[] = {&ByteSlabTile<Slab, R + 1>...};
+  return table[rows - 1];
+}
+
+// Two panels at a time for one row: their chains of additions overlap.
+inline constexpr std::size_t kRowPanels = 2;
+
+template <class Reader>
+HWY_NOINLINE void PlainProduct(const Share& share) {
+  const Prepared& x = *share.x;
+  const std::size_t panel_bytes = share.w->row_stride;
+  HWY_ALIGN float sums[(kFloatTileRows > 2 ? kFloatTileRows : 2) * kRowPanels * panel_outputs];
+  std::size_t panel = share.first_panel;
+  if (x.rows == 1 && share.Packed()) {
+    for (; panel < share.last_panel; panel += kRowPanels) {
+      const bool both = panel + kRowPanels <= share.last_panel;
+      for (std::size_t k = share.k_begin; k < share.k_end; k += sum_panel) {
+        const std::size_t n = (std::min)(sum_panel, share.k_end - k);
+        const std::uint8_t* w = share.PackedAt(panel, k);
+        if (both) {
+          PlainTile<Reader, 1, kRowPanels>(w, panel_bytes, x.floats + k, n, sums);
+        } else {
+          PlainTile<Reader, 1, 1>(w, panel_bytes, x.floats + k, n, sums);
+        }
+        for (std::size_t p = 0; p < (both ? kRowPanels : 1); ++p) {
+          AddSums(share, panel + p, 0, sums + p * panel_outputs, k == 0);
+        }
+      }
+    }
+    return;
+  }
+  constexpr bool kInPlace = std::is_same_v<Reader, F32Reader>;
+  const RowTiles tiles(x.rows, kFloatTileRows);
+  for (; panel < share.last_panel; panel += kTilePanels) {
+    const std::size_t panels = (std::min)(kTilePanels, share.last_panel - panel);
+    for (std::size_t k = share.k_begin; k < share.k_end; k += sum_panel) {
+      const std::size_t n = (std::min)(sum_panel, share.k_end - k);
+      constexpr std::size_t kSlabBytes = sum_panel * panel_outputs * sizeof(float);
+      const std::uint8_t* slab = reinterpret_cast<const std::uint8_t*>(share.slab);
+      std::size_t stride = kSlabBytes;
+      float* room = share.slab + detail::product_slab_floats;
+      for (std::size_t p = 0; p < panels; ++p) {
+        float* part = share.slab + p * sum_panel * panel_outputs;
+        const std::uint8_t* units = share.Units(panel + p, k, n, kInPlace ? part : room);
+        if constexpr (!kInPlace) DecodePlain<Reader>(units, n, part);
+      }
+      if (kInPlace && share.Packed()) {
+        slab = share.PackedAt(panel, k);
+        stride = panel_bytes;
+      }
+      for (std::size_t tile = 0; tile < tiles.count; ++tile) {
+        const std::size_t begin = tiles.Begin(tile);
+        const std::size_t rows = tiles.Begin(tile + 1) - begin;
+        const std::make_index_sequence<kFloatTileRows> counts;
+        const PlainKernel kernel = panels == kTilePanels ? PlainKernelFor<kTilePanels>(rows, counts)
+                                                         : PlainKernelFor<1>(rows, counts);
+        kernel(slab, stride, x.floats + x.Offset(k, begin, n), n, sums);
+        for (std::size_t r = 0; r < rows; ++r) {
+          for (std::size_t p = 0; p < panels; ++p) {
+            AddSums(share, panel + p, begin + r, sums + (r * panels + p) * panel_outputs, k == 0);
+          }
+        }
+      }
+    }
+  }
+}
+
+template <class Reader>
+HWY_NOINLINE void FloatBlockProduct(const Share& share) {
+  using Slab = FromFloatSlab<Reader::kMinimum, Reader::kHalves>;
+  const Prepared& x = *share.x;
+  HWY_ALIGN float sums[kFloatTileRows * panel_outputs];
+  const RowTiles tiles(x.rows, kFloatTileRows);
+  for (std::size_t panel = share.first_panel; panel < share.last_panel; ++panel) {
+    for (std::size_t k = share.k_begin; k < share.k_end; k += sum_panel) {
+      const std::size_t n = (std::min)(sum_panel, share.k_end - k);
+      const std::uint8_t* units =
+          share.Units(panel, k, n, share.slab + detail::product_slab_floats);
+      if (x.rows == 1) {
+        FloatBlockTile<FromPacked<Reader>, 1>(units, 0, n / 32, x.floats + k, x.sums + k / 32,
+                                              sums);
+        AddSums(share, panel, 0, sums, k == 0);
+        continue;
+      }
+      DecodeFloatBlocks<Reader>(units, 0, n / 32, share.slab);
+      for (std::size_t tile = 0; tile < tiles.count; ++tile) {
+        const std::size_t begin = tiles.Begin(tile);
+        const std::size_t rows = tiles.Begin(tile + 1) - begin;
+        FloatKernelFor<Slab>(rows, std::make_index_sequence<kFloatTileRows>())(
+            reinterpret_cast<const std::uint8_t*>(share.slab), n / 32,
+            x.floats + x.Offset(k, begin, n), x.sums + x.BlockOffset(k, begin, n), sums);
+        for (std::size_t r = 0; r < rows; ++r) {
+          AddSums(share, panel, begin + r, sums + r * panel_outputs, k == 0);
+        }
+      }
+    }
+  }
+}
+
+template <class Reader>
+HWY_NOINLINE void ByteBlockProduct(const Share& share) {
+  using Packed = BytesFromPacked<Reader>;
+  using Slab = FromByteSlab<Reader::kNibble, Reader::kMinimum, Reader::kHalves, Packed::kDotOffset>;
+  const Prepared& x = *share.x;
+  HWY_ALIGN float sums[kByteTileRows * panel_outputs];
+  const RowTiles tiles(x.rows, kByteTileRows);
+  for (std::size_t panel = share.first_panel; panel < share.last_panel; ++panel) {
+    for (std::size_t k = share.k_begin; k < share.k_end; k += sum_panel) {
+      const std::size_t n = (std::min)(sum_panel, share.k_end - k);
+      const std::uint8_t* units =
+          share.Units(panel, k, n, share.slab + detail::product_slab_floats);
+      if (x.rows == 1) {
+        ByteTile<Packed, 1>(units, 0, n / 32, x.Bytes(k, 0, n), sums);
+        AddSums(share, panel, 0, sums, k == 0);
+        continue;
+      }
+      auto* slab = reinterpret_cast<std::uint8_t*>(share.slab);
+      DecodeByteBlocks<Reader>(units, 0, n / 32, slab);
+      for (std::size_t tile = 0; tile < tiles.count; ++tile) {
+        const std::size_t begin = tiles.Begin(tile);
+        const std::size_t rows = tiles.Begin(tile + 1) - begin;
+        ByteKernelFor<Slab>(rows, std::make_index_sequence<kByteTileRows>())(
+            slab, n / 32, x.Bytes(k, begin, n), sums);
+        for (std::size_t r = 0; r < rows; ++r) {
+          AddSums(share, panel, begin + r, sums + r * panel_outputs, k == 0);
+        }
+      }
+    }
+  }
+}
+
+template <class Reader>
+HWY_INLINE void BlockProduct(const Share& share, ActivationMode mode) {
+  if (mode == ActivationMode::int8) {
+    ByteBlockProduct<Reader>(share);
+  } else {
+    FloatBlockProduct<Reader>(share);
+  }
+}
+
+HWY_INLINE void RunShare(const Share& share, ActivationMode mode) {
+  switch (share.w->type) {
+    case ElementType::f32:
+      return PlainProduct<F32Reader>(share);
+    case ElementType::bf16:
+      return PlainProduct<Bf16Reader>(share);
+    case ElementType::f16:
+      return PlainProduct<F16Reader>(share);
+    case ElementType::q8_0:
+      return BlockProduct<Q80Reader>(share, mode);
+    case ElementType::q4_0:
+      return BlockProduct<Q40Reader>(share, mode);
+    case ElementType::q4_1:
+      return BlockProduct<Q41Reader>(share, mode);
+    case ElementType::q5_0:
+      return BlockProduct<Q50Reader>(share, mode);
+    case ElementType::q5_1:
+      return BlockProduct<Q51Reader>(share, mode);
+    case ElementType::q4_k:
+      return BlockProduct<Q4KReader>(share, mode);
+    case ElementType::q5_k:
+      return BlockProduct<Q5KReader>(share, mode);
+    case ElementType::q6_k:
+      return BlockProduct<Q6KReader>(share, mode);
+  }
+}
+
+// ---- Whole products -------------------------------------------------------------------------
+
+// Panels of `product` before position `at` of the bytes of all products, where its own bytes begin
+// at `base`: the boundary between two workers. Even, so that pairs of panels stay together.
+HWY_INLINE std::size_t PanelBoundary(const MatrixView& w, std::size_t base, std::size_t panel_bytes,
+                                     std::size_t at) {
+  const std::size_t panels = packed_panels(w.rows);
+  if (at <= base) return 0;
+  if (at >= base + panels * panel_bytes) return panels;
+  return (at - base) / panel_bytes / 2 * 2;
+}
+
+// Below this much work (bytes of weights times rows) another worker costs more than it saves.
+inline constexpr std::size_t kBytesPerWorker = 32 * 1024;
+
+/// y = x W^T for each of `count` products (>= 1), which share x of m rows (x_stride floats apart)
+/// and have the same number of inputs. `scratch` holds product_scratch_floats(cols, m, concurrency)
+/// floats and y overlaps nothing. Bits do not depend on m, on the executor, or on the layout
+/// (product.hpp).
+HWY_NOINLINE void MatMul(const Product* products, std::size_t count, const float* x,
+                         std::size_t x_stride, std::size_t m, ActivationMode mode,
+                         ExecutorRef executor, float* scratch) {
+  const std::size_t cols = products[0].w.cols;
+  Needs needs;
+  std::size_t total_bytes = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const ElementType type = products[i].w.type;
+    const bool bytes = IsBlockType(type) && mode == ActivationMode::int8;
+    needs.bytes |= bytes;
+    needs.floats |= !bytes;
+    needs.sums |= !bytes && HasMinimum(type);
+    total_bytes += packed_panels(products[i].w.rows) * packed_panel_bytes(type, cols);
+  }
+  const std::size_t concurrency = executor.concurrency();
+
+  for (std::size_t row = 0; row < m; row += detail::product_row_block) {
+    Prepared to;
+    to.rows = (std::min)(detail::product_row_block, m - row);
+    to.cols = cols;
+    const float* rows = x + row * x_stride;
+    const bool copy = needs.floats && to.rows > 1;
+    const std::size_t blocks = to.rows * ceil_div(cols, 32);
+    Carver carver(scratch);
+    float* slabs = carver.Take(detail::product_worker_floats * concurrency);
+    to.floats = copy ? carver.Take(to.rows * cols) : rows;
+    to.sums = carver.Take(blocks);
+    if (needs.bytes) {
+      to.q = reinterpret_cast<const std::int8_t*>(carver.Take(blocks * 8));
+      to.scale = carver.Take(blocks);
+      to.scaled_sum = carver.Take(blocks);
+      to.sum = reinterpret_cast<const std::int32_t*>(carver.Take(2 * blocks));
+    }
+
+    const std::size_t float_tiles =
+        copy || needs.sums ? RowTiles(to.rows, kFloatTileRows).count : 0;
+    const std::size_t byte_tiles = needs.bytes ? RowTiles(to.rows, kByteTileRows).count : 0;
+    const auto prepare = [&](std::size_t tile) HWY_ATTR {
+      if (tile < float_tiles) {
+        PrepareFloats(rows, x_stride, to, copy, needs.sums, tile);
+      } else {
+        PrepareBytes(rows, x_stride, to, tile - float_tiles);
+      }
+    };
+    const std::size_t prepare_tiles = float_tiles + byte_tiles;
+    if (concurrency > 1 && to.rows * cols > kBytesPerWorker) {
+      executor.run(prepare_tiles, [&](std::size_t tile, std::size_t) HWY_ATTR { prepare(tile); });
+    } else {
+      for (std::size_t tile = 0; tile < prepare_tiles; ++tile) prepare(tile);
+    }
+
+    const std::size_t workers = (std::min)(
+        concurrency, (std::max)(std::size_t{1}, total_bytes / kBytesPerWorker * to.rows));
+    // While all inputs of the block of rows stay in the second-level cache, a panel is done at a go
+    // and weights are read as one stream; else a panel of 512 inputs at a time.
+    const std::size_t k_step = to.rows * cols * sizeof(float) <= 256 * 1024
+                                   ? ceil_div(cols, sum_panel) * sum_panel
+                                   : sum_panel;
+    const auto work = [&](std::size_t task, std::size_t worker) HWY_ATTR {
+      // Multiplying first would overflow at 2^64 / workers bytes of weights only.
+      const std::size_t begin = total_bytes * task / workers;
+      const std::size_t end = total_bytes * (task + 1) / workers;
+      for (std::size_t k = 0; k < cols; k += k_step) {
+        std::size_t base = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+          const Product& product = products[i];
+          const std::size_t panel_bytes = packed_panel_bytes(product.w.type, cols);
+          const Share share{&product.w,
+                            product.y + row * product.y_stride,
+                            product.y_stride,
+                            PanelBoundary(product.w, base, panel_bytes, begin),
+                            PanelBoundary(product.w, base, panel_bytes, end),
+                            k,
+                            (std::min)(cols, k + k_step),
+                            &to,
+                            slabs + worker * detail::product_worker_floats};
+          RunShare(share, mode);
+          base += packed_panels(product.w.rows) * panel_bytes;
+        }
+      }
+    };
+    executor.run(workers, work);
+  }
+}
+
+/// Row `row` of a matrix of either layout as float32 (an embedding): the exact values of its type.
+HWY_INLINE void DequantizeRow(const MatrixView& w, std::size_t row, float* out) {
+  dequantize_row(w, row, out);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace quipu
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggle

@@ -1,0 +1,221 @@
+// Products with int8 activations: rounding x, the register tiles, and decoding of a slab to bytes.
+//
+// Four inputs of an output are one 32-bit lane; four bytes of x are broadcast against them. The
+// sums of a block are exact integers, so their order is free; floats are added in the canonical
+// order of product.hpp. Siblings: product_weights-inl.hpp, product_floats-inl.hpp, compat-inl.hpp
+// (ByteDot).
+
+#if defined(QUIPU_SIMD_PRODUCT_BYTES_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
+#ifdef QUIPU_SIMD_PRODUCT_BYTES_INL_HPP_
+#undef QUIPU_SIMD_PRODUCT_BYTES_INL_HPP_
+#else
+#define QUIPU_SIMD_PRODUCT_BYTES_INL_HPP_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "hwy/highway.h"
+#include "quipu/simd/product_weights-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+#include "quipu/simd/contraction_off-inl.hpp"
+namespace quipu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Rows of a tile: the integer sums of R x kVectors are in registers, the float sums beside them
+// where there are 32 registers.
+inline constexpr std::size_t kByteTileRows = kVectors == 1   ? 12
+                                             : kVectors == 2 ? 4
+                                             : kVectors == 4 ? 2
+                                                             : 1;
+
+// Where the rounded activations of a tile of R rows begin, at the first block of a panel of 512.
+struct ByteActivations {
+  const std::int8_t* q;     // [block][R][32]
+  const float* scale;       // [block][R]
+  const float* scaled_sum;  // [block][R] scale * sum
+  const std::int32_t* sum;  // [block][R][2] sums of 16
+};
+
+// Rounds 32 floats: q, scale, and sums. A NaN or an infinity makes the scale NaN, so that it
+// reaches every output.
+HWY_INLINE void QuantizeBlock(const float* HWY_RESTRICT x, std::int8_t* HWY_RESTRICT q,
+                              float* scale, float* scaled_sum, std::int32_t* sum) {
+  const FloatTag d;
+  const IntTag di;
+  FloatVec most = hn::Zero(d);
+  FloatVec poison = hn::Zero(d);
+  for (std::size_t i = 0; i < 32; i += kLanes) {
+    const FloatVec v = hn::LoadU(d, x + i);
+    most = hn::Max(most, hn::Abs(v));
+    poison = hn::MulAdd(v, hn::Zero(d), poison);
+  }
+  const float largest =
+      hn::GetLane(hn::MaxOfLanes(d, most)) + hn::GetLane(hn::SumOfLanes(d, poison));
+  const float xs = largest / 127.0f;
+  const FloatVec inverse = hn::Set(d, largest > 0.0f ? 127.0f / largest : 0.0f);
+  // 1.5 * 2^23: the sum's low mantissa bits are the product rounded to nearest, ties to even.
+  const FloatVec magic = hn::Set(d, 12582912.0f);
+  std::int32_t sums[2];
+  for (std::size_t half = 0; half < 2; ++half) {
+    IntVec total = hn::Zero(di);
+    for (std::size_t i = 16 * half; i < 16 * half + 16; i += kLanes) {
+      const FloatVec shifted = hn::MulAdd(hn::LoadU(d, x + i), inverse, magic);
+      const IntVec level = hn::Sub(hn::BitCast(di, shifted), hn::Set(di, 0x4b400000));
+      total = hn::Add(total, level);
+      const hn::Rebind<std::int8_t, FloatTag> d8;
+      hn::StoreU(hn::DemoteTo(d8, level), d8, q + i);
+    }
+    sums[half] = hn::GetLane(hn::SumOfLanes(di, total));
+  }
+  *scale = xs;
+  *scaled_sum = xs * static_cast<float>(sums[0] + sums[1]);
+  sum[0] = sums[0];
+  sum[1] = sums[1];
+}
+
+HWY_INLINE WordVec BroadcastQuad(const std::int8_t* q) {
+  std::uint32_t word;
+  std::memcpy(&word, q, sizeof word);
+  return hn::Set(WordTag(), word);
+}
+
+// Packed weights, decoded in registers.
+template <class Reader>
+struct BytesFromPacked : Reader {
+  using At_ = BlockAt;
+  static constexpr bool kStream = true;
+  static constexpr int kDotOffset = Reader::kNibble ? Reader::kOffset : 0;
+  static HWY_INLINE WordVec Bytes(BlockAt at, std::size_t g, std::size_t v) {
+    return BytesOfGroup<Reader>(at, g, v);
+  }
+};
+
+// A decoded block: bytes [8][16][4], float scales [2][16], minimum [16].
+inline constexpr std::size_t kByteBlock = (32 + 4 * (2 + 1)) * panel_outputs;
+
+template <bool kAreNibbles, bool kHasMinimum, std::size_t kHalfCount, int kZero>
+struct FromByteSlab {
+  using At_ = const std::uint8_t*;
+  static constexpr bool kStream = false;
+  static constexpr bool kNibble = kAreNibbles;
+  static constexpr bool kMinimum = kHasMinimum;
+  static constexpr std::size_t kHalves = kHalfCount;
+  static constexpr int kDotOffset = kZero;
+  static HWY_INLINE const std::uint8_t* At(const std::uint8_t* slab, std::size_t block) {
+    return slab + block * kByteBlock;
+  }
+  static HWY_INLINE WordVec Bytes(const std::uint8_t* at, std::size_t g, std::size_t v) {
+    return LoadWords(at + 64 * g, v);
+  }
+  static HWY_INLINE FloatVec Scale(const std::uint8_t* at, std::size_t h, std::size_t v) {
+    return hn::LoadU(FloatTag(), reinterpret_cast<const float*>(at + 512 + 64 * h) + v * kLanes);
+  }
+  static HWY_INLINE FloatVec Minimum(const std::uint8_t* at, std::size_t v) {
+    return hn::LoadU(FloatTag(), reinterpret_cast<const float*>(at + 640) + v * kLanes);
+  }
+};
+
+// sums[R][16] = the sums of blocks [first, first + blocks) of a panel, at most 16 of them; x starts
+// at block `first`.
+template <class Weights, std::size_t R>
+HWY_INLINE void ByteTile(const std::uint8_t* panel, std::size_t first, std::size_t blocks,
+                         ByteActivations x, float* HWY_RESTRICT sums) {
+  const FloatTag d;
+  constexpr std::size_t kGroups = 8 / Weights::kHalves;
+  FloatVec acc[R][kVectors];
+  HWY_UNROLL(16)
+  for (std::size_t r = 0; r < R; ++r) {
+    HWY_UNROLL(16)
+    for (std::size_t v = 0; v < kVectors; ++v) acc[r][v] = hn::Zero(d);
+  }
+  for (std::size_t b = 0; b < blocks; ++b) {
+    const typename Weights::At_ at = Weights::At(panel, first + b);
+    if constexpr (Weights::kStream) PrefetchAhead(at.sub, Weights::kBlockBytes);
+    const std::int8_t* q = x.q + b * R * 32;
+    HWY_UNROLL(16)
+    for (std::size_t h = 0; h < Weights::kHalves; ++h) {
+      ByteDot<Weights::kNibble> dot[R][kVectors];
+      HWY_UNROLL(16)
+      for (std::size_t r = 0; r < R; ++r) {
+        HWY_UNROLL(16)
+        for (std::size_t v = 0; v < kVectors; ++v) dot[r][v].Begin();
+      }
+      HWY_UNROLL(16)
+      for (std::size_t g = h * kGroups; g < (h + 1) * kGroups; ++g) {
+        WordVec weights[kVectors];
+        HWY_UNROLL(16)
+        for (std::size_t v = 0; v < kVectors; ++v) weights[v] = Weights::Bytes(at, g, v);
+        HWY_UNROLL(16)
+        for (std::size_t r = 0; r < R; ++r) {
+          const WordVec broadcast = BroadcastQuad(q + 32 * r + 4 * g);
+          HWY_UNROLL(16)
+          for (std::size_t v = 0; v < kVectors; ++v) dot[r][v].Add(weights[v], broadcast);
+        }
+      }
+      HWY_UNROLL(16)
+      for (std::size_t v = 0; v < kVectors; ++v) {
+        const FloatVec scale = Weights::Scale(at, h, v);
+        HWY_UNROLL(16)
+        for (std::size_t r = 0; r < R; ++r) {
+          const std::int32_t* sum = x.sum + (b * R + r) * 2;
+          const std::int32_t x_sum = Weights::kHalves == 2 ? sum[h] : sum[0] + sum[1];
+          const FloatVec level = hn::ConvertTo(d, dot[r][v].Finish(Weights::kDotOffset, x_sum));
+          const FloatVec both = hn::Mul(scale, hn::Set(d, x.scale[b * R + r]));
+          acc[r][v] = hn::MulAdd(both, level, acc[r][v]);
+        }
+      }
+    }
+    if constexpr (Weights::kMinimum) {
+      HWY_UNROLL(16)
+      for (std::size_t v = 0; v < kVectors; ++v) {
+        const FloatVec minimum = Weights::Minimum(at, v);
+        HWY_UNROLL(16)
+        for (std::size_t r = 0; r < R; ++r) {
+          acc[r][v] = hn::MulAdd(minimum, hn::Set(d, x.scaled_sum[b * R + r]), acc[r][v]);
+        }
+      }
+    }
+  }
+  HWY_UNROLL(16)
+  for (std::size_t r = 0; r < R; ++r) {
+    HWY_UNROLL(16)
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      hn::StoreU(acc[r][v], d, sums + (r * kVectors + v) * kLanes);
+    }
+  }
+}
+
+// Decodes blocks [first, first + blocks) of a panel to bytes.
+template <class Reader>
+HWY_INLINE void DecodeByteBlocks(const std::uint8_t* panel, std::size_t first, std::size_t blocks,
+                                 std::uint8_t* HWY_RESTRICT slab) {
+  for (std::size_t b = 0; b < blocks; ++b, slab += kByteBlock) {
+    const BlockAt at = Reader::At(panel, first + b);
+    PrefetchAhead(at.sub, Reader::kBlockBytes);
+    for (std::size_t g = 0; g < 8; ++g) {
+      for (std::size_t v = 0; v < kVectors; ++v) {
+        hn::StoreU(BytesOfGroup<Reader>(at, g, v), WordTag(),
+                   reinterpret_cast<std::uint32_t*>(slab + 64 * g) + v * kLanes);
+      }
+    }
+    auto* floats = reinterpret_cast<float*>(slab + 512);
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      for (std::size_t h = 0; h < Reader::kHalves; ++h) {
+        hn::StoreU(Reader::Scale(at, h, v), FloatTag(), floats + h * panel_outputs + v * kLanes);
+      }
+      if constexpr (Reader::kMinimum) {
+        hn::StoreU(Reader::Minimum(at, v), FloatTag(), floats + 2 * panel_outputs + v * kLanes);
+      }
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace quipu
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggle

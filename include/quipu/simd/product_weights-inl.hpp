@@ -1,0 +1,249 @@
+// Readers of packed weights (packing.hpp): the only code that knows the bytes of a unit on the
+// vector side. A reader of block weights gives, for block b of 32 inputs of a panel:
+//   Quads(at, g, v)     inputs 4g..4g+3 of the outputs of vector v, one byte each, in 32-bit lanes
+//   Scale(at, h, v)     the float scale (of half h where kHalves is 2)
+//   Minimum(at, v)      the float minimum, if kMinimum
+// and says what the bytes are: kNibble (0..15), else kSigned or not; the value is byte - kOffset.
+// Siblings: product_floats-inl.hpp and product_bytes-inl.hpp use the readers.
+
+#if defined(QUIPU_SIMD_PRODUCT_WEIGHTS_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
+#ifdef QUIPU_SIMD_PRODUCT_WEIGHTS_INL_HPP_
+#undef QUIPU_SIMD_PRODUCT_WEIGHTS_INL_HPP_
+#else
+#define QUIPU_SIMD_PRODUCT_WEIGHTS_INL_HPP_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hwy/cache_control.h"
+#include "hwy/highway.h"
+#include "quipu/simd/compat-inl.hpp"
+#include "quipu/simd/product.hpp"
+
+HWY_BEFORE_NAMESPACE();
+#include "quipu/simd/contraction_off-inl.hpp"
+namespace quipu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+inline constexpr std::size_t kLanes = LanesOfPanelVector();
+inline constexpr std::size_t kVectors = panel_outputs / kLanes;
+
+// Bytes ahead of the reader that are fetched. Hardware prefetchers stop at page borders and start
+// late on a new stream.
+inline constexpr std::size_t kPrefetchAhead = 4096;
+
+HWY_INLINE void PrefetchAhead(const std::uint8_t* p, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; i += 64) hwy::Prefetch(p + kPrefetchAhead + i);
+}
+
+// ---- Plain elements -------------------------------------------------------------------------
+
+// kGroup inputs are read together: Floats(p, v, out) of `out[kGroup]`.
+struct F32Reader {
+  static constexpr std::size_t kGroup = 1;
+  static constexpr std::size_t kGroupBytes = 64;
+  static HWY_INLINE void Floats(const std::uint8_t* p, std::size_t v, FloatVec* out) {
+    out[0] = hn::LoadU(FloatTag(), reinterpret_cast<const float*>(p) + v * kLanes);
+  }
+};
+
+struct F16Reader {
+  static constexpr std::size_t kGroup = 1;
+  static constexpr std::size_t kGroupBytes = 32;
+  static HWY_INLINE void Floats(const std::uint8_t* p, std::size_t v, FloatVec* out) {
+    const hn::Rebind<hwy::float16_t, FloatTag> d16;
+    const auto* halves = reinterpret_cast<const hwy::float16_t*>(p);
+    out[0] = hn::PromoteTo(FloatTag(), hn::LoadU(d16, halves + v * kLanes));
+  }
+};
+
+struct Bf16Reader {
+  static constexpr std::size_t kGroup = 2;
+  static constexpr std::size_t kGroupBytes = 64;
+  static HWY_INLINE void Floats(const std::uint8_t* p, std::size_t v, FloatVec* out) {
+    const WordVec pair =
+        hn::LoadU(WordTag(), reinterpret_cast<const std::uint32_t*>(p) + v * kLanes);
+    out[0] = hn::BitCast(FloatTag(), hn::ShiftLeft<16>(pair));
+    out[1] = hn::BitCast(FloatTag(), hn::And(pair, hn::Set(WordTag(), 0xffff0000u)));
+  }
+};
+
+// ---- Blocks ---------------------------------------------------------------------------------
+
+// Where block b of a panel is: `sub` its own bytes; `super` the start of its unit.
+struct BlockAt {
+  const std::uint8_t* sub;
+  const std::uint8_t* super;
+};
+
+HWY_INLINE FloatVec LoadHalves(const std::uint8_t* p, std::size_t v) {
+  FloatVec out[1];
+  F16Reader::Floats(p, v, out);
+  return out[0];
+}
+HWY_INLINE WordVec LoadWords(const std::uint8_t* p, std::size_t v) {
+  return hn::LoadU(WordTag(), reinterpret_cast<const std::uint32_t*>(p) + v * kLanes);
+}
+template <class Byte>
+HWY_INLINE FloatVec LoadBytesAsFloats(const std::uint8_t* p, std::size_t v) {
+  const hn::Rebind<Byte, FloatTag> d8;
+  const auto bytes = hn::LoadU(d8, reinterpret_cast<const Byte*>(p) + v * kLanes);
+  return hn::ConvertTo(FloatTag(), hn::PromoteTo(IntTag(), bytes));
+}
+// Group g of the nibbles of 32 inputs.
+HWY_INLINE WordVec Nibbles(const std::uint8_t* p, std::size_t g, std::size_t v) {
+  const WordVec low = hn::Set(WordTag(), 0x0f0f0f0fu);
+  const WordVec chunk = LoadWords(p + g % 4 * 64, v);
+  return hn::And(g < 4 ? chunk : hn::ShiftRight<4>(chunk), low);
+}
+HWY_INLINE WordVec FifthBits(const std::uint8_t* p, std::size_t g, std::size_t v) {
+  const WordVec bits = hn::ShiftRightSame(LoadWords(p, v), static_cast<int>(g));
+  return hn::ShiftLeft<4>(hn::And(bits, hn::Set(WordTag(), 0x01010101u)));
+}
+HWY_INLINE WordVec HighPairs(const std::uint8_t* p, std::size_t g, std::size_t v) {
+  const WordVec bits =
+      hn::ShiftRightSame(LoadWords(p + g / 4 * 64, v), static_cast<int>(g % 4 * 2));
+  return hn::ShiftLeft<4>(hn::And(bits, hn::Set(WordTag(), 0x03030303u)));
+}
+
+// Kinds whose unit is one block of 32: scale, minimum if any, then the bytes of the quants.
+template <ElementType kType, bool kHasMinimum>
+struct UnitOf32 {
+  static constexpr bool kMinimum = kHasMinimum;
+  static constexpr std::size_t kHalves = 1;
+  static constexpr std::size_t kBlockBytes = packed_unit(kType).bytes;
+  static constexpr std::size_t kQuants = kHasMinimum ? 64 : 32;
+  static HWY_INLINE BlockAt At(const std::uint8_t* panel, std::size_t block) {
+    const std::uint8_t* sub = panel + block * kBlockBytes;
+    return {sub, sub};
+  }
+  static HWY_INLINE FloatVec Scale(BlockAt at, std::size_t, std::size_t v) {
+    return LoadHalves(at.sub, v);
+  }
+  static HWY_INLINE FloatVec Minimum(BlockAt at, std::size_t v) {
+    return LoadHalves(at.sub + 32, v);
+  }
+};
+
+struct Q80Reader : UnitOf32<ElementType::q8_0, false> {
+  static constexpr bool kNibble = false, kSigned = true;
+  static constexpr int kOffset = 0;
+  static HWY_INLINE WordVec Quads(BlockAt at, std::size_t g, std::size_t v) {
+    return LoadWords(at.sub + kQuants + 64 * g, v);
+  }
+};
+template <ElementType kType, bool kHasMinimum, int kZero>
+struct NibbleReader : UnitOf32<kType, kHasMinimum> {
+  static constexpr bool kNibble = true, kSigned = false;
+  static constexpr int kOffset = kZero;
+  static HWY_INLINE WordVec Quads(BlockAt at, std::size_t g, std::size_t v) {
+    return Nibbles(at.sub + UnitOf32<kType, kHasMinimum>::kQuants, g, v);
+  }
+};
+using Q40Reader = NibbleReader<ElementType::q4_0, false, 8>;
+using Q41Reader = NibbleReader<ElementType::q4_1, true, 0>;
+template <ElementType kType, bool kHasMinimum, int kZero>
+struct FiveBitReader : UnitOf32<kType, kHasMinimum> {
+  static constexpr bool kNibble = false, kSigned = false;
+  static constexpr int kOffset = kZero;
+  static HWY_INLINE WordVec Quads(BlockAt at, std::size_t g, std::size_t v) {
+    const std::uint8_t* quants = at.sub + UnitOf32<kType, kHasMinimum>::kQuants;
+    return hn::Or(Nibbles(quants, g, v), FifthBits(quants + 256, g, v));
+  }
+};
+using Q50Reader = FiveBitReader<ElementType::q5_0, false, 16>;
+using Q51Reader = FiveBitReader<ElementType::q5_1, true, 0>;
+
+// Kinds whose unit is 8 blocks of 32 behind common halves.
+template <ElementType kType, std::size_t kHeader>
+struct UnitOf256 {
+  static constexpr std::size_t kUnitBytes = packed_unit(kType).bytes;
+  static constexpr std::size_t kBlockBytes = (kUnitBytes - kHeader) / 8;
+  static HWY_INLINE BlockAt At(const std::uint8_t* panel, std::size_t block) {
+    const std::uint8_t* super = panel + block / 8 * kUnitBytes;
+    return {super + kHeader + block % 8 * kBlockBytes, super};
+  }
+};
+template <ElementType kType>
+struct ScaledUnitOf256 : UnitOf256<kType, 64> {
+  static constexpr bool kMinimum = true, kSigned = false;
+  static constexpr std::size_t kHalves = 1;
+  static constexpr int kOffset = 0;
+  static HWY_INLINE FloatVec Scale(BlockAt at, std::size_t, std::size_t v) {
+    return hn::Mul(LoadHalves(at.super, v), LoadBytesAsFloats<std::uint8_t>(at.sub, v));
+  }
+  // The format subtracts its minimum.
+  static HWY_INLINE FloatVec Minimum(BlockAt at, std::size_t v) {
+    return hn::Neg(
+        hn::Mul(LoadHalves(at.super + 32, v), LoadBytesAsFloats<std::uint8_t>(at.sub + 16, v)));
+  }
+};
+struct Q4KReader : ScaledUnitOf256<ElementType::q4_k> {
+  static constexpr bool kNibble = true;
+  static HWY_INLINE WordVec Quads(BlockAt at, std::size_t g, std::size_t v) {
+    return Nibbles(at.sub + 32, g, v);
+  }
+};
+struct Q5KReader : ScaledUnitOf256<ElementType::q5_k> {
+  static constexpr bool kNibble = false;
+  static HWY_INLINE WordVec Quads(BlockAt at, std::size_t g, std::size_t v) {
+    return hn::Or(Nibbles(at.sub + 32, g, v), FifthBits(at.sub + 288, g, v));
+  }
+};
+struct Q6KReader : UnitOf256<ElementType::q6_k, 32> {
+  static constexpr bool kNibble = false, kMinimum = false, kSigned = false;
+  static constexpr std::size_t kHalves = 2;
+  static constexpr int kOffset = 32;
+  static HWY_INLINE WordVec Quads(BlockAt at, std::size_t g, std::size_t v) {
+    return hn::Or(Nibbles(at.sub + 32, g, v), HighPairs(at.sub + 288, g, v));
+  }
+  static HWY_INLINE FloatVec Scale(BlockAt at, std::size_t h, std::size_t v) {
+    return hn::Mul(LoadHalves(at.super, v), LoadBytesAsFloats<std::int8_t>(at.sub + 16 * h, v));
+  }
+};
+
+// ---- Decoding -------------------------------------------------------------------------------
+
+template <class Reader, int kByte>
+HWY_INLINE FloatVec FloatOfByte(WordVec quads) {
+  IntVec level;
+  if constexpr (Reader::kSigned) {
+    level = hn::ShiftRight<24>(hn::BitCast(IntTag(), hn::ShiftLeft<24 - 8 * kByte>(quads)));
+  } else {
+    level =
+        hn::BitCast(IntTag(), hn::And(hn::ShiftRight<8 * kByte>(quads), hn::Set(WordTag(), 0xffu)));
+  }
+  const FloatVec value = hn::ConvertTo(FloatTag(), level);
+  if constexpr (Reader::kOffset == 0) return value;
+  return hn::Sub(value, hn::Set(FloatTag(), static_cast<float>(Reader::kOffset)));
+}
+
+// The levels of inputs 4g..4g+3 as floats, exactly.
+template <class Reader>
+HWY_INLINE void FloatsOfGroup(BlockAt at, std::size_t g, std::size_t v, FloatVec* out) {
+  const WordVec quads = Reader::Quads(at, g, v);
+  out[0] = FloatOfByte<Reader, 0>(quads);
+  out[1] = FloatOfByte<Reader, 1>(quads);
+  out[2] = FloatOfByte<Reader, 2>(quads);
+  out[3] = FloatOfByte<Reader, 3>(quads);
+}
+
+// The bytes as ByteDot takes them: nibbles as they are, others signed, with the offset taken off.
+template <class Reader>
+HWY_INLINE WordVec BytesOfGroup(BlockAt at, std::size_t g, std::size_t v) {
+  const WordVec quads = Reader::Quads(at, g, v);
+  if constexpr (Reader::kNibble || Reader::kOffset == 0) return quads;
+  // Bytes up to 63 minus the offset, without a borrow between bytes: the top bit lends.
+  const WordVec top = hn::Set(WordTag(), 0x80808080u);
+  const WordVec offset =
+      hn::Set(WordTag(), static_cast<std::uint32_t>(Reader::kOffset) * 0x01010101u);
+  return hn::Xor(hn::Sub(hn::Or(quads, top), offset), top);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace quipu
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggle
