@@ -35,18 +35,16 @@ requires(
   using type = with_extent<axis::positions, extent_of<axis::positions, X>, Out>;
 };
 
-/// Two checks in one base-class list may both be check_passed, which may stand there only once.
-template <int, class Check>
-struct check : Check {};
-
 template <class C, class W, class X>
-struct application : check<0, typename decltype(weight_difference<typename C::Weight, W>())::type>,
-                     check<1, shape_difference<typename C::In, X>> {
+struct application {
+  static_assert(sizeof(typename decltype(weight_difference<typename C::Weight, W>())::type) > 0);
+  static_assert(sizeof(shape_difference<typename C::In, X>) > 0);
   using type = typename carry_dynamic<X, typename C::Out>::type;
 };
 
 template <class C, class X>
-struct operation : shape_difference<typename C::In, X> {
+struct operation {
+  static_assert(sizeof(shape_difference<typename C::In, X>) > 0);
   using type = typename carry_dynamic<X, typename C::Out>::type;
 };
 

@@ -69,14 +69,16 @@ consteval auto shard_error() {
 }
 
 template <class D, std::size_t Ranks, bool Cut>
-using cut_dim = dim<typename D::axis, Cut ? D::extent / Ranks : D::extent>;
+using cut_dim = dim<typename D::axis, (Cut && Ranks != 0 ? D::extent / Ranks : D::extent)>;
 
 }  // namespace detail
 
 /// Checks that a model can be cut for this many ranks; sharded<M, Ranks>::weight<W> is the part of
 /// a weight that one rank holds.
 template <class M, std::size_t Ranks>
-struct sharded : decltype(detail::shard_error<architecture_of<M>, Ranks>())::type {
+struct sharded {
+  static_assert(sizeof(typename decltype(detail::shard_error<architecture_of<M>, Ranks>())::type) >
+                0);
   static constexpr std::size_t ranks = Ranks;
   template <class W>
   using weight =

@@ -23,7 +23,8 @@ struct one_row {
 };
 
 /// A weight [out, in]. Id is a type with names (`gguf`, `hugging_face`: the tensor's stem there,
-/// without ".weight"; the Meta name is the path of members) and `shard`; OutDim and InDim are dims.
+/// without ".weight"; the Meta name is the path of members), `shard`, and for wq and wk `rotary_rows`;
+/// OutDim and InDim are dims.
 template <class Id, class OutDim, class InDim>
 struct Weight {
   using id = Id;
@@ -46,9 +47,12 @@ struct stored_bytes_checked {
       checked_mul(W::out, row_bytes(Type, W::in), "bytes of a weight");
 };
 template <class W, ElementType Type>
-struct stored_bytes_checked<W, Type, false>
-    : quantised_row_must_be_whole_blocks<typename W::in_dim::axis, extent_is<W::in>,
-                                         block_is<info(Type).block_elements>> {};
+struct stored_bytes_checked<W, Type, false> {
+  static_assert(
+      sizeof(quantised_row_must_be_whole_blocks<typename W::in_dim::axis, extent_is<W::in>,
+                                                block_is<info(Type).block_elements>>) > 0);
+  static constexpr std::size_t value = 0;
+};
 }  // namespace detail
 
 /// Bytes of a weight stored in a plain or block type. A row that is not whole blocks is an error

@@ -1,9 +1,11 @@
 // The sentences of the compile-time errors about shapes.
 //
-// Each is a template without a definition. A check that fails names one of them where a complete
-// type is needed, so that GCC and Clang print one error whose line is the template with its
-// arguments: the rule, the axis and both numbers, such as
+// Each is a template without a definition. A check that fails asks for the size of one of them, so
+// that GCC and Clang print one error whose line is the template with its arguments: the rule, the
+// axis and both numbers, such as
 //   axis_extent_mismatch<axis::ffn, expected<14336>, found<4096>>
+// The check is a static_assert beside a member that stands in for the result. As a base class the
+// template would make the checking class invalid, and Clang would then report each use of it.
 // Tests: test/compile_fail (each message is matched for both compilers).
 #pragma once
 
@@ -65,7 +67,7 @@ template <class Axis, class Extent, class Block>
 struct quantised_row_must_be_whole_blocks;
 
 namespace detail {
-/// The base class of whatever passed its checks.
+/// What a check names when nothing is wrong.
 struct check_passed {};
 
 template <class T>

@@ -55,7 +55,10 @@ struct dim_of {
   using type = typename nth<place_of<Axis>(S{}), S>::type;
 };
 template <class Axis, class S>
-struct dim_of<Axis, S, false> : axis_not_in_shape<Axis, S> {};
+struct dim_of<Axis, S, false> {
+  static_assert(sizeof(axis_not_in_shape<Axis, S>) > 0);
+  using type = dim<Axis, 1>;
+};
 
 template <class S, class D>
 struct append;
@@ -148,7 +151,10 @@ template <class Outer, class Inner, class... Dims>
 struct merge_checked<Outer, Inner, Shape<Dims...>, true>
     : merge_impl<Outer, Inner, Shape<>, Dims...> {};
 template <class Outer, class Inner, class S>
-struct merge_checked<Outer, Inner, S, false> : axes_not_adjacent<Outer, Inner, S> {};
+struct merge_checked<Outer, Inner, S, false> {
+  static_assert(sizeof(axes_not_adjacent<Outer, Inner, S>) > 0);
+  using type = S;
+};
 
 template <class Outer, class Inner, class S>
 inline constexpr bool adjacent =
@@ -174,9 +180,14 @@ template <class Merged, std::size_t A, std::size_t B, class... Dims>
 struct split_checked<Merged, A, B, Shape<Dims...>, true>
     : split_impl<Merged, A, B, Shape<>, Dims...> {};
 template <class Merged, std::size_t A, std::size_t B, class S>
-struct split_checked<Merged, A, B, S, false>
-    : split_must_multiply_to_extent<Merged, extent_is<extent_of<Merged, S>>, outer_is<A>,
-                                    inner_is<B>> {};
+struct split_checked<Merged, A, B, S, false> {
+  static_assert(sizeof(split_must_multiply_to_extent<Merged, extent_is<extent_of<Merged, S>>,
+                                                     outer_is<A>, inner_is<B>>) > 0);
+  using type = S;
+};
+
+template <class Merged, std::size_t A, std::size_t B, class S>
+inline constexpr bool splits = extent_of<Merged, S> == A* B || !has_axis<Merged, S>;
 
 }  // namespace detail
 
@@ -192,7 +203,8 @@ using merge =
 /// The shape with a merged axis taken apart into A x B; a wrong product:
 /// split_must_multiply_to_extent.
 template <class Merged, std::size_t A, std::size_t B, class S>
-using split = typename detail::split_checked<Merged, A, B, S, extent_of<Merged, S> == A * B>::type;
+using split =
+    typename detail::split_checked<Merged, A, B, S, detail::splits<Merged, A, B, S>>::type;
 
 /// Elements of a shape whose extents are all static.
 template <class S>
