@@ -9,7 +9,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -26,27 +28,24 @@ struct Symbol {
   std::uint32_t previous = 0;
   std::uint32_t next = 0;
   TokenId id = no_token;
+  Merge merge;  ///< with the right neighbour
 };
 
 /// Memory that merging reuses from word to word.
 struct MergeScratch {
-  struct Candidate {
-    std::uint32_t priority;
-    std::uint32_t left;
-    std::uint32_t right;
-    std::uint32_t length;  ///< of both when it was found; another one now means it is out of date
-    TokenId id;
-  };
   std::vector<Symbol> symbols;
-  std::vector<Candidate> heap;
+  // Candidates are priority << 32 | left symbol: their order is that of merging.
+  std::vector<std::uint64_t> first;  ///< those of the word as it came, ascending
+  std::vector<std::uint64_t> heap;   ///< those that merging made
 
-  /// Begins a word of `bytes` bytes: positions are 32-bit, with one value for "none".
+  /// Begins a word of `bytes` bytes: positions are 32-bit.
   void begin(std::size_t bytes) {
     if (bytes >= (std::numeric_limits<std::uint32_t>::max)() / 2) {
       raise<SizeError>("tokenizer: a piece of text of " + std::to_string(bytes) +
                        " bytes cannot be split; at most 2147483646 are possible");
     }
     symbols.clear();
+    first.clear();
     heap.clear();
   }
 
@@ -54,7 +53,7 @@ struct MergeScratch {
   void append(std::uint32_t length, TokenId id) {
     const auto index = static_cast<std::uint32_t>(symbols.size());
     const std::uint32_t at = index == 0 ? 0 : symbols.back().begin + symbols.back().length;
-    symbols.push_back({at, length, index - 1, index + 1, id});
+    symbols.push_back({at, length, index - 1, index + 1, id, {}});
   }
 };
 
@@ -62,47 +61,49 @@ struct MergeScratch {
 /// pair has a merge. `find(left, right)` gives the Merge of two symbols. What remains are the
 /// symbols with length > 0, in order.
 ///
-/// A heap of candidates over a linked list: O(n log n) for n symbols whatever the text, without
-/// recursion. Candidates that an earlier merge has overtaken are recognised when they come up.
+/// A linked list, and candidates in order: O(n log n) for n symbols whatever the text, without
+/// recursion. A candidate is out of date if its symbol's merge is no longer the one that it was
+/// made for. The first candidates are sorted rather than put on the heap, since in long words of
+/// one character, the worst case, they already are in order.
 template <class Find>
 void merge_symbols(MergeScratch& scratch, const Find& find) {
-  using Candidate = MergeScratch::Candidate;
   std::vector<Symbol>& symbols = scratch.symbols;
-  std::vector<Candidate>& heap = scratch.heap;
+  std::vector<std::uint64_t>& first = scratch.first;
+  std::vector<std::uint64_t>& heap = scratch.heap;
   const auto count = static_cast<std::uint32_t>(symbols.size());
-  const auto later = [](const Candidate& a, const Candidate& b) {
-    return a.priority != b.priority ? a.priority > b.priority : a.left > b.left;
-  };
-  const auto consider = [&](std::uint32_t left, std::uint32_t right) {
-    const Merge merge = find(symbols[left], symbols[right]);
-    if (merge.id == no_token) return false;
-    heap.push_back(
-        {merge.priority, left, right, symbols[left].length + symbols[right].length, merge.id});
+  const auto consider = [&](std::uint32_t left, std::vector<std::uint64_t>& candidates) {
+    Symbol& symbol = symbols[left];
+    symbol.merge = symbol.next < count ? find(symbol, symbols[symbol.next]) : Merge{};
+    if (symbol.merge.id == no_token) return false;
+    candidates.push_back((std::uint64_t{symbol.merge.priority} << 32) | left);
     return true;
   };
-  for (std::uint32_t i = 0; i + 1 < count; ++i) consider(i, i + 1);
-  std::make_heap(heap.begin(), heap.end(), later);
+  for (std::uint32_t i = 0; i < count; ++i) consider(i, first);
+  if (!std::is_sorted(first.begin(), first.end())) std::sort(first.begin(), first.end());
 
-  while (!heap.empty()) {
-    std::pop_heap(heap.begin(), heap.end(), later);
-    const Candidate best = heap.back();
-    heap.pop_back();
-    Symbol& left = symbols[best.left];
-    Symbol& right = symbols[best.right];
-    const bool current = left.length != 0 && right.length != 0 && left.next == best.right &&
-                         left.length + right.length == best.length;
-    if (!current) continue;
-    left.length = best.length;
-    left.id = best.id;
+  for (std::size_t at = 0; at < first.size() || !heap.empty();) {
+    std::uint64_t best = 0;
+    if (heap.empty() || (at < first.size() && first[at] <= heap.front())) {
+      best = first[at++];
+    } else {
+      best = heap.front();
+      std::pop_heap(heap.begin(), heap.end(), std::greater<>());
+      heap.pop_back();
+    }
+    const auto index = static_cast<std::uint32_t>(best);
+    Symbol& left = symbols[index];
+    if (left.merge.id == no_token || left.merge.priority != best >> 32) continue;
+    Symbol& right = symbols[left.next];
+    left.length += right.length;
+    left.id = left.merge.id;
     left.next = right.next;
     right.length = 0;
-    if (left.next < count) symbols[left.next].previous = best.left;
-    if (best.left != 0 && consider(left.previous, best.left)) {
-      std::push_heap(heap.begin(), heap.end(), later);
+    right.merge = {};
+    if (left.next < count) symbols[left.next].previous = index;
+    if (index != 0 && consider(left.previous, heap)) {
+      std::push_heap(heap.begin(), heap.end(), std::greater<>());
     }
-    if (left.next < count && consider(best.left, left.next)) {
-      std::push_heap(heap.begin(), heap.end(), later);
-    }
+    if (consider(index, heap)) std::push_heap(heap.begin(), heap.end(), std::greater<>());
   }
 }
 

@@ -1,8 +1,8 @@
 // The encoder of SentencePiece's BPE vocabularies (Llama 2, TinyLlama).
 //
-// No pre-tokenizer: the whole text is one word whose first symbols are its characters; a pair
-// merges where the joined text is a token, the greatest score first. A character without a token
-// becomes the tokens of its bytes. Sibling: text/bpe.hpp, which has the merging itself.
+// No pre-tokenizer: the first symbols are the characters of the whole text; a pair merges where the
+// joined text is a token, the greatest score first. A character without a token becomes the tokens
+// of its bytes. Sibling: text/bpe.hpp, which has the merging itself.
 #pragma once
 
 #include <algorithm>
@@ -55,14 +55,40 @@ inline std::uint32_t priority_of_score(float score) {
 class SentencePieceBpe {
  public:
   /// priorities[id] of each token; bytes[b] the token of a byte, or no_token; `unknown` the token
-  /// for a byte that has none, or no_token to leave it out.
+  /// for a byte that has none, or no_token to leave it out; `spaces_inside` whether any
+  /// token has a space after something else.
   SentencePieceBpe(std::vector<std::uint32_t> priorities, const std::array<TokenId, 256>& bytes,
-                   TokenId unknown)
-      : priorities_(std::move(priorities)), byte_ids_(bytes), unknown_(unknown) {}
+                   TokenId unknown, bool spaces_inside)
+      : priorities_(std::move(priorities)),
+        byte_ids_(bytes),
+        unknown_(unknown),
+        spaces_inside_(spaces_inside) {}
 
   /// Appends the ids of a whole text (already with the space that is put before it, if any).
   void encode(const TokenTable& tokens, std::string_view text, MergeScratch& scratch,
               std::vector<TokenId>& out) const {
+    if (spaces_inside_) {
+      encode_word(tokens, text, scratch, out);
+      return;
+    }
+    // No token has a space after anything else, so that no merge crosses such a place: the words
+    // between can be merged one by one, in the cache and in linear time.
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t word = text.find_first_not_of(' ', at);
+      const std::size_t end = (std::min)(text.find(' ', word), text.size());
+      encode_word(tokens, text.substr(at, end - at), scratch, out);
+      at = end;
+    }
+  }
+
+  /// Whether each of the 256 bytes has a token, so that encoding loses nothing.
+  bool has_every_byte() const {
+    return std::find(byte_ids_.begin(), byte_ids_.end(), no_token) == byte_ids_.end();
+  }
+
+ private:
+  void encode_word(const TokenTable& tokens, std::string_view text, MergeScratch& scratch,
+                   std::vector<TokenId>& out) const {
     scratch.begin(text.size());
     for (std::size_t at = 0; at < text.size();) {
       const CodePoint c = decode_code_point(text.substr(at));
@@ -91,15 +117,10 @@ class SentencePieceBpe {
     }
   }
 
-  /// Whether each of the 256 bytes has a token, so that encoding loses nothing.
-  bool has_every_byte() const {
-    return std::find(byte_ids_.begin(), byte_ids_.end(), no_token) == byte_ids_.end();
-  }
-
- private:
   std::vector<std::uint32_t> priorities_;
   std::array<TokenId, 256> byte_ids_;
   TokenId unknown_;
+  bool spaces_inside_;
 };
 
 }  // namespace quipu::detail

@@ -86,7 +86,7 @@ class Tokenizer {
     const std::vector<bool> allowed = allowed_tokens(options.allowed_special);
     refuse_disallowed(text, options, allowed);
     std::vector<TokenId> ids;
-    Scratch scratch;
+    detail::MergeScratch scratch;
     if (options.bos) ids.push_back(required(bos_, "begin-of-text"));
     bool prefix = options.space_prefix;
     const auto encode_part = [&](std::string_view part) {
@@ -179,12 +179,6 @@ class Tokenizer {
   const std::string& source() const { return source_; }
 
  private:
-  // Patterns need memory of their own per thread; made for the first word that needs it.
-  struct Scratch {
-    detail::MergeScratch merge;
-    std::optional<detail::SplitScratch> split;
-  };
-
   [[noreturn]] void refuse(const char* field, const std::string& what) const {
     raise<FormatError>(source_ + ": " + field + ": " + what);
   }
@@ -278,6 +272,7 @@ class Tokenizer {
     std::vector<std::uint32_t> priorities(data.tokens.size());
     std::array<TokenId, 256> bytes{};
     bytes.fill(detail::no_token);
+    bool spaces_inside = false;
     for (std::size_t i = 0; i < data.tokens.size(); ++i) {
       if (std::isnan(data.scores[i])) {
         refuse("scores", "token " + std::to_string(i) + " has the score NaN");
@@ -293,12 +288,17 @@ class Tokenizer {
         table_.add(std::string_view(&text, 1), false);
         bytes[static_cast<std::size_t>(byte)] = static_cast<TokenId>(i);
       } else {
-        table_.add(is_mergeable(i) ? detail::plain_spaces(data.tokens[i]) : data.tokens[i],
-                   is_mergeable(i));
+        const std::string text =
+            is_mergeable(i) ? detail::plain_spaces(data.tokens[i]) : data.tokens[i];
+        table_.add(text, is_mergeable(i));
+        const std::size_t word = text.find_first_not_of(' ');
+        const bool inside = word != std::string::npos && text.find(' ', word) != std::string::npos;
+        spaces_inside = spaces_inside || (inside && is_mergeable(i));
       }
     }
     check_id(data.unknown, "unknown token");
-    sentencepiece_.emplace(std::move(priorities), bytes, data.unknown.value_or(detail::no_token));
+    sentencepiece_.emplace(std::move(priorities), bytes, data.unknown.value_or(detail::no_token),
+                           spaces_inside);
     space_prefix_ = data.add_space_prefix.value_or(true);
     add_bos_ = data.add_bos.value_or(true);
     add_eos_ = data.add_eos.value_or(false);
@@ -373,7 +373,7 @@ class Tokenizer {
   }
 
   void encode_with_specials(std::string_view text, const std::vector<bool>& allowed, bool& prefix,
-                            Scratch& scratch, std::vector<TokenId>& ids) const {
+                            detail::MergeScratch& scratch, std::vector<TokenId>& ids) const {
     for (std::size_t at = 0; at < text.size();) {
       detail::SpecialFinder::Found next;
       if (!allowed.empty()) {
@@ -394,17 +394,16 @@ class Tokenizer {
     }
   }
 
-  void encode_plain(std::string_view text, bool prefix, Scratch& scratch,
+  void encode_plain(std::string_view text, bool prefix, detail::MergeScratch& scratch,
                     std::vector<TokenId>& ids) const {
     if (sentencepiece_.has_value()) {
       std::string whole = detail::plain_spaces(text);
       if (prefix && space_prefix_) whole.insert(whole.begin(), ' ');
-      sentencepiece_->encode(table_, whole, scratch.merge, ids);
+      sentencepiece_->encode(table_, whole, scratch, ids);
       return;
     }
-    if (!scratch.split.has_value()) scratch.split.emplace();
-    pretokenizer_->split(text, *scratch.split, [&](std::string_view word) {
-      byte_level_->encode_word(table_, word, scratch.merge, ids);
+    pretokenizer_->split(text, detail::SplitScratch::of_this_thread(), [&](std::string_view word) {
+      byte_level_->encode_word(table_, word, scratch, ids);
     });
   }
 
