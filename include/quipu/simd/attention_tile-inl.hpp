@@ -1,5 +1,5 @@
 // The two inner loops of attention: scores of a few rows against some positions, and their weighted
-// sums of values. Templates on rows, vectors and element type, never on a model.
+// sums of values. Templates on rows and element type, never on a model.
 //
 // Siblings: attention-inl.hpp calls them; attention.hpp has the canonical order; tested through
 // test/simd/attention_test.cpp.
@@ -28,9 +28,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 // and with them two vectors of keys or values and one broadcast fit the 16 registers of AVX2.
 inline constexpr std::size_t kTileRows = 4;
 
-// Scores of kRows queries against kVectors vectors of positions. Vector v's first feature stands at
-// k0 (k1), its next features 16 elements on. One accumulator per row and position.
-template <std::size_t kRows, std::size_t kVectors, class Element>
+// Scores of kRows queries against two vectors of positions, whose first feature stands at k0 and
+// k1, the next ones 16 elements on. One accumulator per row and position.
+template <std::size_t kRows, class Element>
 HWY_INLINE void ScoreTile(const float* const* q, std::size_t head_dim, const Element* k0,
                           const Element* k1, float* const* out, std::size_t offset0,
                           std::size_t offset1) {
@@ -43,40 +43,44 @@ HWY_INLINE void ScoreTile(const float* const* q, std::size_t head_dim, const Ele
   auto b0 = a0, b1 = a0, b2 = a0, b3 = a0;
   for (std::size_t i = 0; i < head_dim; ++i) {
     const auto a = LoadFloats(d, k0 + i * kv_block);
-    const auto b = kVectors > 1 ? LoadFloats(d, k1 + i * kv_block) : a;
+    const auto b = LoadFloats(d, k1 + i * kv_block);
     const auto x0 = hn::Set(d, q0[i]);
     a0 = hn::MulAdd(x0, a, a0);
-    if constexpr (kVectors > 1) b0 = hn::MulAdd(x0, b, b0);
+    b0 = hn::MulAdd(x0, b, b0);
     if constexpr (kRows > 1) {
       const auto x1 = hn::Set(d, q1[i]);
       a1 = hn::MulAdd(x1, a, a1);
-      if constexpr (kVectors > 1) b1 = hn::MulAdd(x1, b, b1);
+      b1 = hn::MulAdd(x1, b, b1);
     }
     if constexpr (kRows > 2) {
       const auto x2 = hn::Set(d, q2[i]);
       a2 = hn::MulAdd(x2, a, a2);
-      if constexpr (kVectors > 1) b2 = hn::MulAdd(x2, b, b2);
+      b2 = hn::MulAdd(x2, b, b2);
     }
     if constexpr (kRows > 3) {
       const auto x3 = hn::Set(d, q3[i]);
       a3 = hn::MulAdd(x3, a, a3);
-      if constexpr (kVectors > 1) b3 = hn::MulAdd(x3, b, b3);
+      b3 = hn::MulAdd(x3, b, b3);
     }
   }
   hn::StoreU(a0, d, out[0] + offset0);
-  if constexpr (kRows > 1) hn::StoreU(a1, d, out[1] + offset0);
-  if constexpr (kRows > 2) hn::StoreU(a2, d, out[2] + offset0);
-  if constexpr (kRows > 3) hn::StoreU(a3, d, out[3] + offset0);
-  if constexpr (kVectors > 1) {
-    hn::StoreU(b0, d, out[0] + offset1);
-    if constexpr (kRows > 1) hn::StoreU(b1, d, out[1] + offset1);
-    if constexpr (kRows > 2) hn::StoreU(b2, d, out[2] + offset1);
-    if constexpr (kRows > 3) hn::StoreU(b3, d, out[3] + offset1);
+  hn::StoreU(b0, d, out[0] + offset1);
+  if constexpr (kRows > 1) {
+    hn::StoreU(a1, d, out[1] + offset0);
+    hn::StoreU(b1, d, out[1] + offset1);
+  }
+  if constexpr (kRows > 2) {
+    hn::StoreU(a2, d, out[2] + offset0);
+    hn::StoreU(b2, d, out[2] + offset1);
+  }
+  if constexpr (kRows > 3) {
+    hn::StoreU(a3, d, out[3] + offset0);
+    hn::StoreU(b3, d, out[3] + offset1);
   }
 }
 
 // Scores of kRows queries against the positions [begin, end), begin a multiple of 16; writes whole
-// blocks of 16, those past `end` with values that nobody reads.
+// vectors, at most to the end of the last block of 16: what is past `end` nobody reads.
 template <std::size_t kRows, class Element>
 HWY_NOINLINE void ScoreRows(const float* const* q, std::size_t head_dim, const Element* keys,
                             std::size_t begin, std::size_t end, float* const* out) {
@@ -84,18 +88,18 @@ HWY_NOINLINE void ScoreRows(const float* const* q, std::size_t head_dim, const E
   const auto at = [keys, head_dim](std::size_t position) HWY_ATTR {
     return keys + position / kv_block * kv_block * head_dim + position % kv_block;
   };
-  std::size_t p = begin;
-  for (; p + lanes < end; p += 2 * lanes) {
-    ScoreTile<kRows, 2>(q, head_dim, at(p), at(p + lanes), out, p, p + lanes);
+  for (std::size_t p = begin; p < end; p += 2 * lanes) {
+    // With 16 lanes the last block may have no neighbour: it is computed twice then.
+    const std::size_t second = p + lanes < end ? p + lanes : p;
+    ScoreTile<kRows>(q, head_dim, at(p), at(second), out, p, second);
   }
-  if (p < end) ScoreTile<kRows, 1>(q, head_dim, at(p), at(p), out, p, p);
 }
 
-// sums[r][0 .. kVectors lanes) += weights[r][j] * values[j][...] for j in order, kRows rows.
-template <std::size_t kRows, std::size_t kVectors, class D, class Element>
-HWY_INLINE void WeighTile(D d, const float* const* weights, const Element* values,
-                          std::size_t head_dim, std::size_t count, float* const* sums,
-                          std::size_t feature) {
+// sums[r][feature .. two vectors on) += weights[r][j] * values[j][...] for j in order, kRows rows.
+template <std::size_t kRows, class Element>
+HWY_INLINE void WeighTile(const float* const* weights, const Element* values, std::size_t head_dim,
+                          std::size_t count, float* const* sums, std::size_t feature) {
+  const LaneTag d;
   const std::size_t lanes = hn::Lanes(d);
   const float* w0 = weights[0];
   const float* w1 = weights[kRows > 1 ? 1 : 0];
@@ -105,43 +109,57 @@ HWY_INLINE void WeighTile(D d, const float* const* weights, const Element* value
   float* const s1 = sums[kRows > 1 ? 1 : 0] + feature;
   float* const s2 = sums[kRows > 2 ? 2 : 0] + feature;
   float* const s3 = sums[kRows > 3 ? 3 : 0] + feature;
-  const std::size_t second = kVectors > 1 ? lanes : 0;
   auto a0 = hn::LoadU(d, s0), a1 = hn::LoadU(d, s1), a2 = hn::LoadU(d, s2), a3 = hn::LoadU(d, s3);
-  auto b0 = hn::LoadU(d, s0 + second), b1 = hn::LoadU(d, s1 + second);
-  auto b2 = hn::LoadU(d, s2 + second), b3 = hn::LoadU(d, s3 + second);
+  auto b0 = hn::LoadU(d, s0 + lanes), b1 = hn::LoadU(d, s1 + lanes);
+  auto b2 = hn::LoadU(d, s2 + lanes), b3 = hn::LoadU(d, s3 + lanes);
   values += feature;
   for (std::size_t j = 0; j < count; ++j, values += head_dim) {
     const auto a = LoadFloats(d, values);
-    const auto b = kVectors > 1 ? LoadFloats(d, values + second) : a;
+    const auto b = LoadFloats(d, values + lanes);
     const auto x0 = hn::Set(d, w0[j]);
     a0 = hn::MulAdd(x0, a, a0);
-    if constexpr (kVectors > 1) b0 = hn::MulAdd(x0, b, b0);
+    b0 = hn::MulAdd(x0, b, b0);
     if constexpr (kRows > 1) {
       const auto x1 = hn::Set(d, w1[j]);
       a1 = hn::MulAdd(x1, a, a1);
-      if constexpr (kVectors > 1) b1 = hn::MulAdd(x1, b, b1);
+      b1 = hn::MulAdd(x1, b, b1);
     }
     if constexpr (kRows > 2) {
       const auto x2 = hn::Set(d, w2[j]);
       a2 = hn::MulAdd(x2, a, a2);
-      if constexpr (kVectors > 1) b2 = hn::MulAdd(x2, b, b2);
+      b2 = hn::MulAdd(x2, b, b2);
     }
     if constexpr (kRows > 3) {
       const auto x3 = hn::Set(d, w3[j]);
       a3 = hn::MulAdd(x3, a, a3);
-      if constexpr (kVectors > 1) b3 = hn::MulAdd(x3, b, b3);
+      b3 = hn::MulAdd(x3, b, b3);
     }
   }
   hn::StoreU(a0, d, s0);
-  if constexpr (kRows > 1) hn::StoreU(a1, d, s1);
-  if constexpr (kRows > 2) hn::StoreU(a2, d, s2);
-  if constexpr (kRows > 3) hn::StoreU(a3, d, s3);
-  if constexpr (kVectors > 1) {
-    hn::StoreU(b0, d, s0 + second);
-    if constexpr (kRows > 1) hn::StoreU(b1, d, s1 + second);
-    if constexpr (kRows > 2) hn::StoreU(b2, d, s2 + second);
-    if constexpr (kRows > 3) hn::StoreU(b3, d, s3 + second);
+  hn::StoreU(b0, d, s0 + lanes);
+  if constexpr (kRows > 1) {
+    hn::StoreU(a1, d, s1);
+    hn::StoreU(b1, d, s1 + lanes);
   }
+  if constexpr (kRows > 2) {
+    hn::StoreU(a2, d, s2);
+    hn::StoreU(b2, d, s2 + lanes);
+  }
+  if constexpr (kRows > 3) {
+    hn::StoreU(a3, d, s3);
+    hn::StoreU(b3, d, s3 + lanes);
+  }
+}
+
+// One vector of features of one row: what two vectors leave over.
+template <class D, class Element>
+HWY_INLINE void WeighVector(D d, const float* weights, const Element* values, std::size_t head_dim,
+                            std::size_t count, float* sums) {
+  auto sum = hn::LoadU(d, sums);
+  for (std::size_t j = 0; j < count; ++j, values += head_dim) {
+    sum = hn::MulAdd(hn::Set(d, weights[j]), LoadFloats(d, values), sum);
+  }
+  hn::StoreU(sum, d, sums);
 }
 
 // Adds weights[r][j] * values[j] of `count` positions to sums[r][0 .. head_dim), kRows rows, each
@@ -150,18 +168,20 @@ template <std::size_t kRows, class Element>
 HWY_NOINLINE void WeighRows(const float* const* weights, const Element* values,
                             std::size_t head_dim, std::size_t count, float* const* sums) {
   const LaneTag d;
-  const std::size_t lanes = hn::Lanes(d);
-  std::size_t feature = 0;
-  for (; feature + 2 * lanes <= head_dim; feature += 2 * lanes) {
-    WeighTile<kRows, 2>(d, weights, values, head_dim, count, sums, feature);
-  }
-  if (feature + lanes <= head_dim) {
-    WeighTile<kRows, 1>(d, weights, values, head_dim, count, sums, feature);
-    feature += lanes;
-  }
   const hn::CappedTag<float, 2> pair;
-  for (; feature < head_dim; feature += hn::Lanes(pair)) {
-    WeighTile<kRows, 1>(pair, weights, values, head_dim, count, sums, feature);
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t whole = 0;
+  for (; whole + 2 * lanes <= head_dim; whole += 2 * lanes) {
+    WeighTile<kRows>(weights, values, head_dim, count, sums, whole);
+  }
+  for (std::size_t r = 0; whole < head_dim && r < kRows; ++r) {
+    std::size_t i = whole;
+    for (; i + lanes <= head_dim; i += lanes) {
+      WeighVector(d, weights[r], values + i, head_dim, count, sums[r] + i);
+    }
+    for (; i < head_dim; i += hn::Lanes(pair)) {
+      WeighVector(pair, weights[r], values + i, head_dim, count, sums[r] + i);
+    }
   }
 }
 

@@ -1,0 +1,131 @@
+// Attention and cache writes at the shapes of llama3_1_8b and smollm2_135m.
+//
+// Arguments: context (positions seen by the last token), tokens (1: decode), threads, cache element
+// (0: f32, 1: bf16). GB/s counts keys and values of the context once per call, GFLOP/s two products
+// per visible position, query head and feature.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attention_bench.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "quipu/simd/attention-inl.hpp"
+#include "quipu/simd/kv_append-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace attention_bench {
+namespace HWY_NAMESPACE {
+void Attend(const quipu::AttentionCall& call, quipu::ExecutorRef executor) {
+  quipu::HWY_NAMESPACE::Attend(call, executor);
+}
+void Append(const quipu::KvCache& cache, const quipu::SequenceChunk& chunk, const float* k,
+            const float* v, std::size_t stride) {
+  quipu::HWY_NAMESPACE::AppendKeysValues(cache, 0, chunk, k, stride, v, stride);
+}
+}  // namespace HWY_NAMESPACE
+}  // namespace attention_bench
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <benchmark/benchmark.h>
+
+#include <vector>
+
+#include "quipu/runtime/thread_pool.hpp"
+
+namespace attention_bench {
+HWY_EXPORT(Attend);
+HWY_EXPORT(Append);
+
+struct Model {
+  std::size_t heads;
+  std::size_t kv_heads;
+  std::size_t head_dim;
+};
+constexpr Model kLlama{32, 8, 128};  // llama3_1_8b
+constexpr Model kSmollm{9, 3, 64};   // smollm2_135m
+
+struct Data {
+  std::vector<float> q, k, v, out, scratch;
+  quipu::KvCache cache;
+  quipu::SequenceChunk chunk;
+
+  Data(const Model& m, std::size_t context, std::size_t tokens, std::size_t threads,
+       quipu::ElementType element)
+      : q(tokens * m.heads * m.head_dim, 0.25f),
+        k(context * m.kv_heads * m.head_dim),
+        v(k.size(), 0.5f),
+        out(q.size()),
+        scratch(quipu::attention_scratch_floats(m.head_dim, context, threads)),
+        cache(quipu::KvCacheShape{1, 1, m.kv_heads, m.head_dim, context, element}),
+        chunk{0, context - tokens, tokens, 0} {
+    for (std::size_t i = 0; i < k.size(); ++i) k[i] = float(i * 7919 % 1000) / 1000 - 0.5f;
+    HWY_DYNAMIC_DISPATCH(Append)
+    (cache, {0, 0, context, 0}, k.data(), v.data(), m.kv_heads * m.head_dim);
+  }
+};
+
+void attention(benchmark::State& state, const Model& m) {
+  const auto context = std::size_t(state.range(0));
+  const auto tokens = std::size_t(state.range(1));
+  const auto threads = std::size_t(state.range(2));
+  const auto element = state.range(3) == 0 ? quipu::ElementType::f32 : quipu::ElementType::bf16;
+  Data data(m, context, tokens, threads, element);
+  quipu::ThreadPool pool(threads);
+  quipu::AttentionCall call;
+  call.q = data.q.data();
+  call.q_stride = m.heads * m.head_dim;
+  call.out = data.out.data();
+  call.out_stride = call.q_stride;
+  call.heads = m.heads;
+  call.cache = &data.cache;
+  call.chunks = {&data.chunk, 1};
+  call.scratch = data.scratch.data();
+  for (auto _ : state) {
+    HWY_DYNAMIC_DISPATCH(Attend)(call, pool);
+    benchmark::ClobberMemory();
+  }
+  double visible = 0;
+  for (std::size_t t = 0; t < tokens; ++t) visible += double(context - tokens + t + 1);
+  const double calls = double(state.iterations());
+  state.counters["GFLOP/s"] = benchmark::Counter(
+      calls * visible * double(m.heads * m.head_dim) * 4 * 1e-9, benchmark::Counter::kIsRate);
+  state.counters["GB/s"] =
+      benchmark::Counter(calls * double(data.cache.bytes()) * 1e-9, benchmark::Counter::kIsRate);
+}
+
+void append(benchmark::State& state, const Model& m) {
+  const auto tokens = std::size_t(state.range(0));
+  const auto element = state.range(1) == 0 ? quipu::ElementType::f32 : quipu::ElementType::bf16;
+  Data data(m, tokens, tokens, 1, element);
+  for (auto _ : state) {
+    HWY_DYNAMIC_DISPATCH(Append)
+    (data.cache, {0, 0, tokens, 0}, data.k.data(), data.v.data(), m.kv_heads * m.head_dim);
+    benchmark::ClobberMemory();
+  }
+  state.counters["GB/s"] = benchmark::Counter(
+      double(state.iterations()) * double(data.cache.bytes()) * 1e-9, benchmark::Counter::kIsRate);
+}
+
+void arguments(benchmark::internal::Benchmark* b) {
+  b->ArgNames({"context", "tokens", "threads", "bf16"})->UseRealTime()->MinWarmUpTime(0.05);
+  for (const long threads : {1, 2}) {
+    for (const long bf16 : {0, 1}) {
+      for (const long context : {512, 4096}) {
+        b->Args({context, 1, threads, bf16});
+        b->Args({context, 512, threads, bf16});
+      }
+    }
+  }
+}
+BENCHMARK_CAPTURE(attention, llama3_1_8b, kLlama)->Apply(arguments);
+BENCHMARK_CAPTURE(attention, smollm2_135m, kSmollm)->Apply(arguments);
+BENCHMARK_CAPTURE(append, llama3_1_8b, kLlama)
+    ->ArgNames({"tokens", "bf16"})
+    ->ArgsProduct({{1, 512}, {0, 1}})
+    ->UseRealTime();
+BENCHMARK_CAPTURE(append, smollm2_135m, kSmollm)
+    ->ArgNames({"tokens", "bf16"})
+    ->ArgsProduct({{1, 512}, {0, 1}})
+    ->UseRealTime();
+
+}  // namespace attention_bench
+#endif
