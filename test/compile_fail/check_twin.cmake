@@ -1,0 +1,48 @@
+# One compilation of a twin. CASE empty: it must succeed in silence. CASE set: it must fail, and
+#  - the first error's line holds MESSAGE, namespaces and the blanks of "> >" aside,
+#  - no other error follows,
+#  - what is printed is less than 40 lines.
+set(flags -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Wshadow -fno-diagnostics-color)
+if(NOT CASE STREQUAL "")
+  list(APPEND flags "-DQUIPU_FAIL_${CASE}")
+endif()
+execute_process(COMMAND "${CMAKE_COMMAND}" -E env LC_ALL=C "${COMPILER}" ${flags} ${INCLUDES} "${FILE}"
+                RESULT_VARIABLE code OUTPUT_VARIABLE printed ERROR_VARIABLE printed)
+
+if(CASE STREQUAL "")
+  if(NOT code EQUAL 0 OR NOT printed STREQUAL "")
+    message(FATAL_ERROR "${FILE} must compile without a word, exit code ${code}:\n${printed}")
+  endif()
+  return()
+endif()
+if(code EQUAL 0)
+  message(FATAL_ERROR "${FILE} must not compile with QUIPU_FAIL_${CASE}")
+endif()
+
+function(normalised text out)
+  string(REGEX REPLACE "(quipu|axis)::" "" text "${text}")
+  string(REGEX REPLACE "([0-9])[uU]?[lL]+" "\\1" text "${text}")
+  string(REPLACE " >" ">" text "${text}")
+  set(${out} "${text}" PARENT_SCOPE)
+endfunction()
+
+string(REGEX REPLACE "[][;]" "_" lines "${printed}")
+string(REGEX REPLACE "\n$" "" lines "${lines}")
+string(REPLACE "\n" ";" lines "${lines}")
+list(LENGTH lines count)
+set(errors ${lines})
+list(FILTER errors INCLUDE REGEX ": (fatal )?error: ")
+list(LENGTH errors error_count)
+list(GET errors 0 first)
+normalised("${first}" first)
+normalised("${MESSAGE}" expected)
+string(FIND "${first}" "${expected}" place)
+if(place EQUAL -1)
+  message(FATAL_ERROR "the first error must say\n  ${MESSAGE}\nbut the compiler printed\n${printed}")
+endif()
+if(error_count GREATER 1)
+  message(FATAL_ERROR "${error_count} errors instead of one:\n${printed}")
+endif()
+if(count GREATER_EQUAL 40)
+  message(FATAL_ERROR "${count} lines, 39 are allowed:\n${printed}")
+endif()
