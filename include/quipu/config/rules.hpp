@@ -38,15 +38,15 @@ struct output_must_be_separate_or_tied;
 struct ffn_dim_multiplier_must_be_positive;
 
 // The facts.
-template <long long N>
+template <long long Value>
 struct dim_is;
-template <long long N>
+template <long long Value>
 struct n_heads_is;
-template <long long N>
+template <long long Value>
 struct n_kv_heads_is;
-template <long long N>
+template <long long Value>
 struct head_dim_is;
-template <class Field, long long N>
+template <class Field, long long Value>
 struct field_is;
 template <class Field>
 struct write_instead;
@@ -71,10 +71,11 @@ struct output;
 #define QUIPU_FOREIGN_NAMES(X)                                                                \
   X(hidden_size, dim)                                                                         \
   X(n_embd, dim)                                                                              \
-  X(d_model, dim) X(embedding_length, dim) X(model_dim, dim) X(intermediate_size, ffn)        \
-      X(hidden_dim, ffn) X(ffn_dim, ffn) X(feed_forward_length, ffn)                          \
-          X(num_hidden_layers, n_layers) X(num_layers, n_layers) X(block_count, n_layers)     \
-              X(num_heads, n_heads) X(num_attention_heads, n_heads) X(head_count, n_heads)    \
+  X(d_model, dim)                                                                             \
+  X(embedding_length, dim) X(model_dim, dim) X(intermediate_size, ffn) X(hidden_dim, ffn)     \
+      X(ffn_dim, ffn) X(feed_forward_length, ffn) X(num_hidden_layers, n_layers)              \
+          X(num_layers, n_layers) X(block_count, n_layers) X(num_heads, n_heads)              \
+              X(num_attention_heads, n_heads) X(head_count, n_heads)                          \
                   X(num_key_value_heads, n_kv_heads) X(num_kv_heads, n_kv_heads)              \
                       X(head_count_kv, n_kv_heads) X(n_query_groups, n_kv_heads)              \
                           X(vocabulary_size, vocab_size) X(padded_vocab_size, vocab_size)     \
@@ -82,16 +83,16 @@ struct output;
                                   X(rms_eps, norm_eps) X(rope_freq_base, rope_theta)          \
                                       X(rope_base, rope_theta) X(tie_word_embeddings, output) \
                                           X(multiple_of, ffn) X(ffn_dim_multiplier, ffn)
-#define QUIPU_MISSPELT_NAMES(X)                                                                 \
-  X(dims, dim)                                                                                  \
-  X(n_layer, n_layers)                                                                          \
-  X(layers, n_layers) X(n_head, n_heads) X(heads, n_heads) X(n_kv_head, n_kv_heads)             \
-      X(n_heads_kv, n_kv_heads) X(kv_heads, n_kv_heads) X(n_head_kv, n_kv_heads)                \
-          X(n_vocab, vocab_size) X(vocab, vocab_size) X(vocabsize, vocab_size) X(eps, norm_eps) \
-              X(norm_epsilon, norm_eps) X(epsilon, norm_eps) X(theta, rope_theta)               \
-                  X(rope_scale, rope_scaling) X(rope_scalings, rope_scaling) X(n_ffn, ffn)      \
-                      X(ffn_size, ffn) X(headdim, head_dim) X(head_size, head_dim)              \
-                          X(outputs, output)
+#define QUIPU_MISSPELT_NAMES(X)                                                                    \
+  X(dims, dim)                                                                                     \
+  X(n_layer, n_layers)                                                                             \
+  X(layers, n_layers)                                                                              \
+  X(n_head, n_heads) X(heads, n_heads) X(n_kv_head, n_kv_heads) X(n_heads_kv, n_kv_heads)          \
+      X(kv_heads, n_kv_heads) X(n_head_kv, n_kv_heads) X(n_vocab, vocab_size) X(vocab, vocab_size) \
+          X(vocabsize, vocab_size) X(eps, norm_eps) X(norm_epsilon, norm_eps) X(epsilon, norm_eps) \
+              X(theta, rope_theta) X(rope_scale, rope_scaling) X(rope_scalings, rope_scaling)      \
+                  X(n_ffn, ffn) X(ffn_size, ffn) X(headdim, head_dim) X(head_size, head_dim)       \
+                      X(outputs, output)
 
 /// The names of those lists as types, for messages.
 namespace name_found {
@@ -132,8 +133,8 @@ consteval auto missing_field() {
   } else
   QUIPU_NEEDS(dim)
   QUIPU_NEEDS(n_layers)
-  QUIPU_NEEDS(n_heads) QUIPU_NEEDS(vocab_size) QUIPU_NEEDS(ffn) QUIPU_NEEDS(norm_eps)
-      QUIPU_NEEDS(rope_theta) {
+  QUIPU_NEEDS(n_heads)
+  QUIPU_NEEDS(vocab_size) QUIPU_NEEDS(ffn) QUIPU_NEEDS(norm_eps) QUIPU_NEEDS(rope_theta) {
     return type_is<check_passed>{};
   }
 #undef QUIPU_NEEDS
@@ -215,7 +216,8 @@ consteval auto broken_number() {
   } else
   QUIPU_POSITIVE(dim)
   QUIPU_POSITIVE(n_layers)
-  QUIPU_POSITIVE(n_heads) QUIPU_POSITIVE(vocab_size)
+  QUIPU_POSITIVE(n_heads)
+  QUIPU_POSITIVE(vocab_size)
 #undef QUIPU_POSITIVE
       if constexpr (!(kv_heads_of<M>() > 0)) {
     return type_is<

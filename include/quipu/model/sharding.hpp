@@ -14,9 +14,9 @@
 
 namespace quipu {
 
-template <std::size_t N>
+template <std::size_t Ranks>
 struct ranks_are;
-template <std::size_t... N>
+template <std::size_t... Sizes>
 struct legal_sizes_are;
 
 /// The undefined template of errors about a model-parallel size.
@@ -31,12 +31,12 @@ constexpr bool shards_into(std::size_t ranks) {
          A::ffn % ranks == 0 && A::vocab_size % ranks == 0;
 }
 
-template <class A, std::size_t... N>
-consteval auto legal_sizes(std::index_sequence<N...>) {
-  constexpr std::size_t count = (std::size_t{0} + ... + (shards_into<A>(N + 1) ? 1 : 0));
+template <class A, std::size_t... Sizes>
+consteval auto legal_sizes(std::index_sequence<Sizes...>) {
+  constexpr std::size_t count = (std::size_t{0} + ... + (shards_into<A>(Sizes + 1) ? 1 : 0));
   std::array<std::size_t, count> sizes{};
   std::size_t i = 0;
-  ((shards_into<A>(N + 1) ? (void)(sizes[i++] = N + 1) : void()), ...);
+  ((shards_into<A>(Sizes + 1) ? (void)(sizes[i++] = Sizes + 1) : void()), ...);
   return sizes;
 }
 
@@ -49,8 +49,9 @@ inline constexpr auto legal_model_parallel_sizes =
 
 namespace detail {
 
-template <class A, std::size_t... I>
-auto legal_type(std::index_sequence<I...>) -> legal_sizes_are<legal_model_parallel_sizes<A>[I]...>;
+template <class A, std::size_t... Places>
+auto legal_type(std::index_sequence<Places...>)
+    -> legal_sizes_are<legal_model_parallel_sizes<A>[Places]...>;
 
 template <class A, std::size_t Ranks>
 consteval auto shard_error() {

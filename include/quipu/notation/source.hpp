@@ -44,9 +44,9 @@ struct LineRange {
 };
 
 /// A list of at most N of something, for constants.
-template <class T, std::size_t N>
+template <class T, std::size_t Count>
 struct SmallList {
-  std::array<T, N> items{};
+  std::array<T, Count> items{};
   std::size_t count = 0;
 
   constexpr SmallList() = default;

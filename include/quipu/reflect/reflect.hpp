@@ -118,13 +118,13 @@ namespace detail {
 
 template <class T>
 struct is_weight : std::false_type {};
-template <class Id, class O, class I>
-struct is_weight<Weight<Id, O, I>> : std::true_type {};
+template <class Id, class OutDim, class InDim>
+struct is_weight<Weight<Id, OutDim, InDim>> : std::true_type {};
 
 template <class T>
 struct is_array : std::false_type {};
-template <class T, std::size_t N>
-struct is_array<std::array<T, N>> : std::true_type {};
+template <class T, std::size_t Count>
+struct is_array<std::array<T, Count>> : std::true_type {};
 
 /// Element count of a member type; arrays multiply, they are not visited one by one.
 template <class T>

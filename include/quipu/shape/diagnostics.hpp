@@ -13,9 +13,9 @@
 
 namespace quipu {
 
-template <std::size_t N>
+template <std::size_t Value>
 struct expected {};
-template <std::size_t N>
+template <std::size_t Value>
 struct found {};
 template <class Axis>
 struct expected_axis {};
@@ -25,13 +25,13 @@ template <class Id>
 struct expected_weight {};
 template <class Id>
 struct found_weight {};
-template <std::size_t N>
+template <std::size_t Value>
 struct extent_is {};
-template <std::size_t N>
+template <std::size_t Value>
 struct block_is {};
-template <std::size_t N>
+template <std::size_t Value>
 struct outer_is {};
-template <std::size_t N>
+template <std::size_t Value>
 struct inner_is {};
 
 /// An axis is the right one, its extent is not.

@@ -41,10 +41,10 @@ constexpr std::size_t place_of(Shape<Dims...>) {
   return place;
 }
 
-template <std::size_t I, class S>
+template <std::size_t Place, class S>
 struct nth;
-template <std::size_t I, class First, class... Rest>
-struct nth<I, Shape<First, Rest...>> : nth<I - 1, Shape<Rest...>> {};
+template <std::size_t Place, class First, class... Rest>
+struct nth<Place, Shape<First, Rest...>> : nth<Place - 1, Shape<Rest...>> {};
 template <class First, class... Rest>
 struct nth<0, Shape<First, Rest...>> {
   using type = First;
@@ -70,8 +70,8 @@ struct append<Shape<Dims...>, D> {
 }  // namespace detail
 
 /// The I-th dim of a shape, outermost first.
-template <std::size_t I, class S>
-using nth_dim = typename detail::nth<I, S>::type;
+template <std::size_t Place, class S>
+using nth_dim = typename detail::nth<Place, S>::type;
 
 /// The extent of an axis in a shape (`dynamic` where it is a run-time value). A shape without that
 /// axis: axis_not_in_shape.
@@ -86,23 +86,23 @@ inline constexpr bool has_axis = detail::place_of<Axis>(S{}) < S::rank;
 
 namespace detail {
 
-template <std::size_t I, class Expected, class Found>
+template <std::size_t Place, class Expected, class Found>
 consteval auto first_difference() {
   if constexpr (Expected::rank != Found::rank) {
     return type_is<rank_mismatch<expected<Expected::rank>, found<Found::rank>>>{};
-  } else if constexpr (I == Expected::rank) {
+  } else if constexpr (Place == Expected::rank) {
     return type_is<check_passed>{};
   } else {
-    using E = nth_dim<I, Expected>;
-    using F = nth_dim<I, Found>;
+    using E = nth_dim<Place, Expected>;
+    using F = nth_dim<Place, Found>;
     if constexpr (!std::is_same_v<typename E::axis, typename F::axis>) {
       return type_is<
-          axis_mismatch<I, expected_axis<typename E::axis>, found_axis<typename F::axis>>>{};
+          axis_mismatch<Place, expected_axis<typename E::axis>, found_axis<typename F::axis>>>{};
     } else if constexpr (E::extent != F::extent && E::extent != dynamic && F::extent != dynamic) {
       return type_is<
           axis_extent_mismatch<typename E::axis, expected<E::extent>, found<F::extent>>>{};
     } else {
-      return first_difference<I + 1, Expected, Found>();
+      return first_difference<Place + 1, Expected, Found>();
     }
   }
 }
@@ -123,9 +123,9 @@ inline constexpr bool same_shape =
 
 namespace detail {
 
-template <class Axis, std::size_t N, class... Dims>
-auto with_extent_impl(Shape<Dims...>)
-    -> Shape<std::conditional_t<std::is_same_v<typename Dims::axis, Axis>, dim<Axis, N>, Dims>...>;
+template <class Axis, std::size_t Count, class... Dims>
+auto with_extent_impl(Shape<Dims...>) -> Shape<
+    std::conditional_t<std::is_same_v<typename Dims::axis, Axis>, dim<Axis, Count>, Dims>...>;
 
 constexpr std::size_t product_or_dynamic(std::size_t a, std::size_t b) {
   return a == dynamic || b == dynamic ? dynamic : checked_mul(a, b, "merged extent");
@@ -167,8 +167,8 @@ struct split_impl {
 template <class Merged, std::size_t A, std::size_t B, class Done, class First, class... Rest>
 struct split_impl<Merged, A, B, Done, First, Rest...>
     : split_impl<Merged, A, B, typename append<Done, First>::type, Rest...> {};
-template <class Merged, std::size_t A, std::size_t B, class Done, std::size_t N, class... Rest>
-struct split_impl<Merged, A, B, Done, dim<Merged, N>, Rest...>
+template <class Merged, std::size_t A, std::size_t B, class Done, std::size_t Count, class... Rest>
+struct split_impl<Merged, A, B, Done, dim<Merged, Count>, Rest...>
     : split_impl<Merged, A, B,
                  typename append<typename append<Done, dim<typename Merged::outer, A>>::type,
                                  dim<typename Merged::inner, B>>::type,
@@ -192,8 +192,8 @@ inline constexpr bool splits = extent_of<Merged, S> == A* B || !has_axis<Merged,
 }  // namespace detail
 
 /// The shape with one axis given another extent: with_extent<axis::positions, 1, S> is decoding.
-template <class Axis, std::size_t N, class S>
-using with_extent = decltype(detail::with_extent_impl<Axis, N>(S{}));
+template <class Axis, std::size_t Count, class S>
+using with_extent = decltype(detail::with_extent_impl<Axis, Count>(S{}));
 
 /// The shape with two neighbouring axes read as one; not side by side: axes_not_adjacent.
 template <class Outer, class Inner, class S>

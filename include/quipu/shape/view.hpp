@@ -25,10 +25,10 @@ class TensorView {
 
   /// Dynamic extents are given outermost first: TensorView<float, Shape<B, T, d>>(p, batch,
   /// positions).
-  template <class... N>
-  requires(sizeof...(N) == S::dynamic_rank &&
-           (std::is_convertible_v<N, std::size_t> &&
-            ...)) constexpr explicit TensorView(T* data, N... dynamic_extents)
+  template <class... Extents>
+  requires(sizeof...(Extents) == S::dynamic_rank &&
+           (std::is_convertible_v<Extents, std::size_t> &&
+            ...)) constexpr explicit TensorView(T* data, Extents... dynamic_extents)
       : data_(data), dynamic_extents_{static_cast<std::size_t>(dynamic_extents)...} {}
 
   /// A view of const elements from a view of mutable ones.
