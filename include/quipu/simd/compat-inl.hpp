@@ -18,6 +18,15 @@
 #include "hwy/highway.h"
 #include "quipu/shape/matrix.hpp"
 
+// Loops over the registers of a tile are unrolled, so that arrays of vectors are registers. Not for
+// the scalar target: 16 outputs are 16 variables there, and the compiler does better with the loop.
+#undef QUIPU_UNROLL
+#if HWY_TARGET == HWY_SCALAR
+#define QUIPU_UNROLL
+#else
+#define QUIPU_UNROLL HWY_UNROLL(16)
+#endif
+
 HWY_BEFORE_NAMESPACE();
 #include "quipu/simd/contraction_off-inl.hpp"
 namespace quipu {
@@ -52,7 +61,13 @@ struct ByteDot {
   HWY_INLINE void Begin() { sum = hn::Zero(IntTag()); }
   HWY_INLINE void Add(WordVec w, WordVec x) {
     if constexpr (!kNibble) w = hn::Xor(w, hn::Set(WordTag(), 0x80808080u));
+#if defined(__AVX512VNNI__)
     sum.raw = _mm512_dpbusd_epi32(sum.raw, w.raw, x.raw);
+#else
+    // Highway 1.0.3 asks the processor for VNNI before it takes this target, but its target string
+    // does not name it to the compiler, which then refuses the intrinsic.
+    asm("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(w.raw), "v"(x.raw));
+#endif
   }
   HWY_INLINE IntVec Finish(std::int32_t offset, std::int32_t x_sum) const {
     return hn::Sub(sum, hn::Set(IntTag(), (offset + (kNibble ? 0 : 128)) * x_sum));

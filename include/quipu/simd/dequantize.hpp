@@ -97,8 +97,8 @@ constexpr void pack_six_bits(std::uint8_t* bytes, std::size_t s, SixBitPair pair
     put(s + 4, pair.minimum);
   } else {
     put(s + 4, (pair.scale & 15u) | ((pair.minimum & 15u) << 4));
-    put(s - 4, (pair.scale >> 4) << 6);
-    put(s, (pair.minimum >> 4) << 6);
+    put(s - 4, (pair.scale / 16u) << 6);
+    put(s, (pair.minimum / 16u) << 6);
   }
 }
 
@@ -144,7 +144,7 @@ inline void dequantize_q5_0(const std::uint8_t* b, float* out) {
   const std::uint32_t high = load_u32(b + 2);
   for (std::size_t i = 0; i < 16; ++i) {
     const int low_half = static_cast<int>((b[6 + i] & 15u) | ((high >> i & 1u) << 4));
-    const int high_half = static_cast<int>((b[6 + i] >> 4) | ((high >> (i + 16) & 1u) << 4));
+    const int high_half = static_cast<int>((b[6 + i] / 16u) | ((high >> (i + 16) & 1u) << 4));
     out[i] = static_cast<float>(low_half - 16) * d;
     out[i + 16] = static_cast<float>(high_half - 16) * d;
   }
@@ -154,7 +154,7 @@ inline void dequantize_q5_1(const std::uint8_t* b, float* out) {
   const std::uint32_t high = load_u32(b + 4);
   for (std::size_t i = 0; i < 16; ++i) {
     out[i] = static_cast<float>((b[8 + i] & 15u) | ((high >> i & 1u) << 4)) * d + m;
-    out[i + 16] = static_cast<float>((b[8 + i] >> 4) | ((high >> (i + 16) & 1u) << 4)) * d + m;
+    out[i + 16] = static_cast<float>((b[8 + i] / 16u) | ((high >> (i + 16) & 1u) << 4)) * d + m;
   }
 }
 inline void dequantize_q4_k(const std::uint8_t* b, float* out) {
@@ -176,7 +176,7 @@ inline void dequantize_q5_k(const std::uint8_t* b, float* out) {
     const std::uint8_t* high = b + 16;
     const std::uint8_t* q = b + 48 + s / 2 * 32;
     for (std::size_t i = 0; i < 32; ++i) {
-      const unsigned low = s % 2 == 0 ? q[i] & 15u : q[i] >> 4;
+      const unsigned low = s % 2 == 0 ? q[i] & 15u : q[i] / 16u;
       out[s * 32 + i] = scale * static_cast<float>(low | ((high[i] >> s & 1u) << 4)) - minimum;
     }
   }

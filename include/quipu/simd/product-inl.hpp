@@ -209,15 +209,15 @@ HWY_INLINE PlainKernel PlainKernelFor(std::size_t rows, RowCounts<R...>) {
   return table[rows - 1];
 }
 
-using FloatKernel = void (*)(const std::uint8_t*, std::size_t, const float*, const float*, float*);
-template <class Slab, std::size_t R>
-HWY_NOINLINE void FloatSlabTile(const std::uint8_t* slab, std::size_t blocks, const float* x,
+using FloatKernel = void (*)(const float*, std::size_t, const float*, const float*, float*);
+template <bool kMinimum, std::size_t kHalves, std::size_t R>
+HWY_NOINLINE void FloatSlabTile(const float* slab, std::size_t blocks, const float* x,
                                 const float* x_sums, float* sums) {
-  FloatBlockTile<Slab, R>(slab, 0, blocks, x, x_sums, sums);
+  DecodedBlocksTile<kMinimum, kHalves, R>(slab, blocks, x, x_sums, sums);
 }
-template <class Slab, std::size_t... R>
+template <bool kMinimum, std::size_t kHalves, std::size_t... R>
 HWY_INLINE FloatKernel FloatKernelFor(std::size_t rows, RowCounts<R...>) {
-  static constexpr FloatKernel table[] = {&FloatSlabTile<Slab, R + 1>...};
+  static constexpr FloatKernel table[] = {&FloatSlabTile<kMinimum, kHalves, R + 1>...};
   return table[rows - 1];
 }
 
@@ -225,7 +225,7 @@ using ByteKernel = void (*)(const std::uint8_t*, std::size_t, const ByteActivati
 template <class Slab, std::size_t R>
 HWY_NOINLINE void ByteSlabTile(const std::uint8_t* slab, std::size_t blocks,
                                const ByteActivations& x, float* sums) {
-  ByteTile<Slab, R>(slab, 0, blocks, x, sums);
+  ByteTile<Slab, R>(slab, blocks, x, sums);
 }
 template <class Slab, std::size_t... R>
 HWY_INLINE ByteKernel ByteKernelFor(std::size_t rows, RowCounts<R...>) {
@@ -298,7 +298,6 @@ HWY_NOINLINE void PlainProduct(const Share& share) {
 
 template <class Reader>
 HWY_NOINLINE void FloatBlockProduct(const Share& share) {
-  using Slab = FromFloatSlab<Reader::kMinimum, Reader::kHalves>;
   const Prepared& x = *share.x;
   HWY_ALIGN float sums[kFloatTileRows * panel_outputs];
   const RowTiles tiles(x.rows, kFloatTileRows);
@@ -308,18 +307,18 @@ HWY_NOINLINE void FloatBlockProduct(const Share& share) {
       const std::uint8_t* units =
           share.Units(panel, k, n, share.slab + detail::product_slab_floats);
       if (x.rows == 1) {
-        FloatBlockTile<FromPacked<Reader>, 1>(units, 0, n / 32, x.floats + k, x.sums + k / 32,
-                                              sums);
+        PackedBlocksRow<Reader>(units, n / 32, x.floats + k, x.sums + k / 32, sums);
         AddSums(share, panel, 0, sums, k == 0);
         continue;
       }
-      DecodeFloatBlocks<Reader>(units, 0, n / 32, share.slab);
+      DecodeFloatBlocks<Reader>(units, n / 32, share.slab);
       for (std::size_t tile = 0; tile < tiles.count; ++tile) {
         const std::size_t begin = tiles.Begin(tile);
         const std::size_t rows = tiles.Begin(tile + 1) - begin;
-        FloatKernelFor<Slab>(rows, std::make_index_sequence<kFloatTileRows>())(
-            reinterpret_cast<const std::uint8_t*>(share.slab), n / 32,
-            x.floats + x.Offset(k, begin, n), x.sums + x.BlockOffset(k, begin, n), sums);
+        FloatKernelFor<Reader::kMinimum, Reader::kHalves>(
+            rows, std::make_index_sequence<kFloatTileRows>())(
+            share.slab, n / 32, x.floats + x.Offset(k, begin, n),
+            x.sums + x.BlockOffset(k, begin, n), sums);
         for (std::size_t r = 0; r < rows; ++r) {
           AddSums(share, panel, begin + r, sums + r * panel_outputs, k == 0);
         }
@@ -341,12 +340,12 @@ HWY_NOINLINE void ByteBlockProduct(const Share& share) {
       const std::uint8_t* units =
           share.Units(panel, k, n, share.slab + detail::product_slab_floats);
       if (x.rows == 1) {
-        ByteTile<Packed, 1>(units, 0, n / 32, x.Bytes(k, 0, n), sums);
+        ByteTile<Packed, 1>(units, n / 32, x.Bytes(k, 0, n), sums);
         AddSums(share, panel, 0, sums, k == 0);
         continue;
       }
       auto* slab = reinterpret_cast<std::uint8_t*>(share.slab);
-      DecodeByteBlocks<Reader>(units, 0, n / 32, slab);
+      DecodeByteBlocks<Reader>(units, n / 32, slab);
       for (std::size_t tile = 0; tile < tiles.count; ++tile) {
         const std::size_t begin = tiles.Begin(tile);
         const std::size_t rows = tiles.Begin(tile + 1) - begin;

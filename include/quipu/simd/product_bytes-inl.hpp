@@ -119,82 +119,119 @@ struct FromByteSlab {
   }
 };
 
-// sums[R][16] = the sums of blocks [first, first + blocks) of a panel, at most 16 of them; x starts
-// at block `first`.
 template <class Weights, std::size_t R>
-HWY_INLINE void ByteTile(const std::uint8_t* panel, std::size_t first, std::size_t blocks,
-                         ByteActivations x, float* HWY_RESTRICT sums) {
-  const FloatTag d;
-  constexpr std::size_t kGroups = 8 / Weights::kHalves;
-  FloatVec acc[R][kVectors];
-  HWY_UNROLL(16)
+using Dots = ByteDot<Weights::kNibble>[R][kVectors];
+
+template <class Weights, std::size_t R>
+HWY_INLINE void BeginDots(Dots<Weights, R>& dot) {
+  QUIPU_UNROLL
   for (std::size_t r = 0; r < R; ++r) {
-    HWY_UNROLL(16)
+    QUIPU_UNROLL
+    for (std::size_t v = 0; v < kVectors; ++v) dot[r][v].Begin();
+  }
+}
+
+// Adds inputs 4g..4g+3 of a block; q is the block's x.
+template <class Weights, std::size_t R>
+HWY_INLINE void AddGroup(typename Weights::At_ at, const std::int8_t* q, std::size_t g,
+                         Dots<Weights, R>& dot) {
+  WordVec weights[kVectors];
+  QUIPU_UNROLL
+  for (std::size_t v = 0; v < kVectors; ++v) weights[v] = Weights::Bytes(at, g, v);
+  QUIPU_UNROLL
+  for (std::size_t r = 0; r < R; ++r) {
+    const WordVec broadcast = BroadcastQuad(q + 32 * r + 4 * g);
+    QUIPU_UNROLL
+    for (std::size_t v = 0; v < kVectors; ++v) dot[r][v].Add(weights[v], broadcast);
+  }
+}
+
+// acc += scale * x scale * integer sums of (half h of) block b.
+template <class Weights, std::size_t R>
+HWY_INLINE void AddScaled(typename Weights::At_ at, std::size_t h, const ByteActivations& x,
+                          std::size_t b, const Dots<Weights, R>& dot,
+                          FloatVec (&acc)[R][kVectors]) {
+  const FloatTag d;
+  QUIPU_UNROLL
+  for (std::size_t v = 0; v < kVectors; ++v) {
+    const FloatVec scale = Weights::Scale(at, h, v);
+    QUIPU_UNROLL
+    for (std::size_t r = 0; r < R; ++r) {
+      const std::int32_t* sum = x.sum + (b * R + r) * 2;
+      const std::int32_t x_sum = Weights::kHalves == 2 ? sum[h] : sum[0] + sum[1];
+      const FloatVec level = hn::ConvertTo(d, dot[r][v].Finish(Weights::kDotOffset, x_sum));
+      const FloatVec both = hn::Mul(scale, hn::Set(d, x.scale[b * R + r]));
+      acc[r][v] = hn::MulAdd(both, level, acc[r][v]);
+    }
+  }
+}
+
+// sums[R][16] = the sums of `blocks` (<= 16) blocks of a panel. Loops over groups are not unrolled:
+// GCC would put off the additions and keep every product in memory (137 instead of 280 GOP/s of
+// nibbles).
+template <class Weights, std::size_t R>
+HWY_INLINE void ByteTile(const std::uint8_t* panel, std::size_t blocks, const ByteActivations& x,
+                         float* HWY_RESTRICT sums) {
+  const FloatTag d;
+  FloatVec acc[R][kVectors];
+  QUIPU_UNROLL
+  for (std::size_t r = 0; r < R; ++r) {
+    QUIPU_UNROLL
     for (std::size_t v = 0; v < kVectors; ++v) acc[r][v] = hn::Zero(d);
   }
   for (std::size_t b = 0; b < blocks; ++b) {
-    const typename Weights::At_ at = Weights::At(panel, first + b);
-    if constexpr (Weights::kStream) PrefetchAhead(at.sub, Weights::kBlockBytes);
+    const typename Weights::At_ at = Weights::At(panel, b);
     const std::int8_t* q = x.q + b * R * 32;
-    HWY_UNROLL(16)
-    for (std::size_t h = 0; h < Weights::kHalves; ++h) {
-      ByteDot<Weights::kNibble> dot[R][kVectors];
-      HWY_UNROLL(16)
-      for (std::size_t r = 0; r < R; ++r) {
-        HWY_UNROLL(16)
-        for (std::size_t v = 0; v < kVectors; ++v) dot[r][v].Begin();
+    if constexpr (Weights::kStream) {
+      PrefetchAhead(at.sub, Weights::kBlockBytes);
+      // Groups c and 4 + c share the bytes of their nibbles.
+      Dots<Weights, R> dot[Weights::kHalves];
+      for (std::size_t h = 0; h < Weights::kHalves; ++h) BeginDots<Weights, R>(dot[h]);
+      HWY_UNROLL(1)
+      for (std::size_t c = 0; c < 4; ++c) {
+        AddGroup<Weights, R>(at, q, c, dot[0]);
+        AddGroup<Weights, R>(at, q, c + 4, dot[Weights::kHalves - 1]);
       }
-      HWY_UNROLL(16)
-      for (std::size_t g = h * kGroups; g < (h + 1) * kGroups; ++g) {
-        WordVec weights[kVectors];
-        HWY_UNROLL(16)
-        for (std::size_t v = 0; v < kVectors; ++v) weights[v] = Weights::Bytes(at, g, v);
-        HWY_UNROLL(16)
-        for (std::size_t r = 0; r < R; ++r) {
-          const WordVec broadcast = BroadcastQuad(q + 32 * r + 4 * g);
-          HWY_UNROLL(16)
-          for (std::size_t v = 0; v < kVectors; ++v) dot[r][v].Add(weights[v], broadcast);
-        }
-      }
-      HWY_UNROLL(16)
-      for (std::size_t v = 0; v < kVectors; ++v) {
-        const FloatVec scale = Weights::Scale(at, h, v);
-        HWY_UNROLL(16)
-        for (std::size_t r = 0; r < R; ++r) {
-          const std::int32_t* sum = x.sum + (b * R + r) * 2;
-          const std::int32_t x_sum = Weights::kHalves == 2 ? sum[h] : sum[0] + sum[1];
-          const FloatVec level = hn::ConvertTo(d, dot[r][v].Finish(Weights::kDotOffset, x_sum));
-          const FloatVec both = hn::Mul(scale, hn::Set(d, x.scale[b * R + r]));
-          acc[r][v] = hn::MulAdd(both, level, acc[r][v]);
-        }
+      for (std::size_t h = 0; h < Weights::kHalves; ++h)
+        AddScaled<Weights, R>(at, h, x, b, dot[h], acc);
+    } else {
+      constexpr std::size_t kGroups = 8 / Weights::kHalves;
+      HWY_UNROLL(2)
+      for (std::size_t h = 0; h < Weights::kHalves; ++h) {
+        Dots<Weights, R> dot;
+        BeginDots<Weights, R>(dot);
+        HWY_UNROLL(1)
+        for (std::size_t g = h * kGroups; g < (h + 1) * kGroups; ++g)
+          AddGroup<Weights, R>(at, q, g, dot);
+        AddScaled<Weights, R>(at, h, x, b, dot, acc);
       }
     }
     if constexpr (Weights::kMinimum) {
-      HWY_UNROLL(16)
+      QUIPU_UNROLL
       for (std::size_t v = 0; v < kVectors; ++v) {
         const FloatVec minimum = Weights::Minimum(at, v);
-        HWY_UNROLL(16)
+        QUIPU_UNROLL
         for (std::size_t r = 0; r < R; ++r) {
           acc[r][v] = hn::MulAdd(minimum, hn::Set(d, x.scaled_sum[b * R + r]), acc[r][v]);
         }
       }
     }
   }
-  HWY_UNROLL(16)
+  QUIPU_UNROLL
   for (std::size_t r = 0; r < R; ++r) {
-    HWY_UNROLL(16)
+    QUIPU_UNROLL
     for (std::size_t v = 0; v < kVectors; ++v) {
       hn::StoreU(acc[r][v], d, sums + (r * kVectors + v) * kLanes);
     }
   }
 }
 
-// Decodes blocks [first, first + blocks) of a panel to bytes.
+// Decodes `blocks` blocks of a panel to bytes.
 template <class Reader>
-HWY_INLINE void DecodeByteBlocks(const std::uint8_t* panel, std::size_t first, std::size_t blocks,
+HWY_INLINE void DecodeByteBlocks(const std::uint8_t* panel, std::size_t blocks,
                                  std::uint8_t* HWY_RESTRICT slab) {
   for (std::size_t b = 0; b < blocks; ++b, slab += kByteBlock) {
-    const BlockAt at = Reader::At(panel, first + b);
+    const BlockAt at = Reader::At(panel, b);
     PrefetchAhead(at.sub, Reader::kBlockBytes);
     for (std::size_t g = 0; g < 8; ++g) {
       for (std::size_t v = 0; v < kVectors; ++v) {

@@ -46,28 +46,28 @@ HWY_INLINE void PlainTile(const std::uint8_t* w, std::size_t panel_bytes,
                           float* HWY_RESTRICT sums) {
   const FloatTag d;
   FloatVec acc[R][P * kVectors];
-  HWY_UNROLL(16)
+  QUIPU_UNROLL
   for (std::size_t r = 0; r < R; ++r) {
-    HWY_UNROLL(16)
+    QUIPU_UNROLL
     for (std::size_t i = 0; i < P * kVectors; ++i) acc[r][i] = hn::Zero(d);
   }
   const std::size_t whole = inputs / Reader::kGroup * Reader::kGroup;
   for (std::size_t k = 0; k < whole; k += Reader::kGroup) {
     FloatVec weights[P * kVectors][Reader::kGroup];
-    HWY_UNROLL(16)
+    QUIPU_UNROLL
     for (std::size_t p = 0; p < P; ++p) {
       if constexpr (R == 1) PrefetchAhead(w + p * panel_bytes, Reader::kGroupBytes);
-      HWY_UNROLL(16)
+      QUIPU_UNROLL
       for (std::size_t v = 0; v < kVectors; ++v) {
         Reader::Floats(w + p * panel_bytes, v, weights[p * kVectors + v]);
       }
     }
-    HWY_UNROLL(16)
+    QUIPU_UNROLL
     for (std::size_t j = 0; j < Reader::kGroup; ++j) {
-      HWY_UNROLL(16)
+      QUIPU_UNROLL
       for (std::size_t r = 0; r < R; ++r) {
         const FloatVec broadcast = hn::Set(d, x[(k + j) * R + r]);
-        HWY_UNROLL(16)
+        QUIPU_UNROLL
         for (std::size_t i = 0; i < P * kVectors; ++i) {
           acc[r][i] = hn::MulAdd(weights[i][j], broadcast, acc[r][i]);
         }
@@ -78,19 +78,19 @@ HWY_INLINE void PlainTile(const std::uint8_t* w, std::size_t panel_bytes,
   // The last odd input of bf16 has zeros beside it: they must not meet x, which may be infinite
   // there.
   if (Reader::kGroup == 2 && whole < inputs) {
-    HWY_UNROLL(16)
+    QUIPU_UNROLL
     for (std::size_t i = 0; i < P * kVectors; ++i) {
       FloatVec weights[Reader::kGroup];
       Reader::Floats(w + i / kVectors * panel_bytes, i % kVectors, weights);
-      HWY_UNROLL(16)
+      QUIPU_UNROLL
       for (std::size_t r = 0; r < R; ++r) {
         acc[r][i] = hn::MulAdd(weights[0], hn::Set(d, x[whole * R + r]), acc[r][i]);
       }
     }
   }
-  HWY_UNROLL(16)
+  QUIPU_UNROLL
   for (std::size_t r = 0; r < R; ++r) {
-    HWY_UNROLL(16)
+    QUIPU_UNROLL
     for (std::size_t i = 0; i < P * kVectors; ++i) {
       hn::StoreU(acc[r][i], d, sums + (r * P * kVectors + i) * kLanes);
     }
@@ -116,144 +116,171 @@ HWY_INLINE void DecodePlain(const std::uint8_t* w, std::size_t inputs, float* HW
 // A decoded block: levels [32][16], scales [2][16], minimum [16], as floats.
 inline constexpr std::size_t kFloatBlock = (32 + 2 + 1) * panel_outputs;
 
-// Packed weights, decoded in registers.
-template <class Reader>
-struct FromPacked : Reader {
-  using At_ = BlockAt;
-  static constexpr bool kStream = true;
-  static HWY_INLINE void Floats(BlockAt at, std::size_t g, std::size_t v, FloatVec* out) {
-    FloatsOfGroup<Reader>(at, g, v, out);
+// sum += input kInput of an open group (Reader::Quads) times x.
+template <class Reader, int kInput>
+HWY_INLINE void AddInput(const WordVec (&quads)[kVectors], const float* HWY_RESTRICT x,
+                         FloatVec (&sum)[kVectors]) {
+  const FloatVec broadcast = hn::Set(FloatTag(), x[kInput]);
+  QUIPU_UNROLL
+  for (std::size_t v = 0; v < kVectors; ++v) {
+    sum[v] = hn::MulAdd(FloatOfByte<Reader, kInput>(quads[v]), broadcast, sum[v]);
   }
-};
+}
 
-// A slab of decoded blocks with the same members.
-template <bool kHasMinimum, std::size_t kHalfCount>
-struct FromFloatSlab {
-  using At_ = const float*;
-  static constexpr bool kStream = false;
-  static constexpr bool kMinimum = kHasMinimum;
-  static constexpr std::size_t kHalves = kHalfCount;
-  static HWY_INLINE const float* At(const std::uint8_t* slab, std::size_t block) {
-    return reinterpret_cast<const float*>(slab) + block * kFloatBlock;
-  }
-  static HWY_INLINE void Floats(const float* at, std::size_t g, std::size_t v, FloatVec* out) {
-    for (std::size_t j = 0; j < 4; ++j) {
-      out[j] = hn::LoadU(FloatTag(), at + (4 * g + j) * panel_outputs + v * kLanes);
-    }
-  }
-  static HWY_INLINE FloatVec Scale(const float* at, std::size_t h, std::size_t v) {
-    return hn::LoadU(FloatTag(), at + (32 + h) * panel_outputs + v * kLanes);
-  }
-  static HWY_INLINE FloatVec Minimum(const float* at, std::size_t v) {
-    return hn::LoadU(FloatTag(), at + 34 * panel_outputs + v * kLanes);
-  }
-};
-
-// Adds B consecutive blocks to acc. Their own sums are independent chains: B of them are worked on
-// at once where one block's R x kVectors chains are too few.
-template <class Weights, std::size_t R, std::size_t B>
-HWY_INLINE void AddFloatBlocks(const std::uint8_t* panel, std::size_t block,
-                               const float* HWY_RESTRICT x, const float* HWY_RESTRICT x_sums,
-                               FloatVec (&acc)[R][kVectors]) {
+// One row: adds B consecutive blocks, decoded in registers, to acc. Their own sums are independent
+// chains of additions, B of which are worked on at once.
+template <class Reader, std::size_t B>
+HWY_INLINE void AddPackedBlocks(const std::uint8_t* panel, std::size_t block,
+                                const float* HWY_RESTRICT x, const float* HWY_RESTRICT x_sums,
+                                FloatVec (&acc)[kVectors]) {
   const FloatTag d;
-  typename Weights::At_ at[B];
-  HWY_UNROLL(16)
+  BlockAt at[B];
+  FloatVec sum[Reader::kHalves][B][kVectors];
+  QUIPU_UNROLL
   for (std::size_t b = 0; b < B; ++b) {
-    at[b] = Weights::At(panel, block + b);
-    if constexpr (Weights::kStream) PrefetchAhead(at[b].sub, Weights::kBlockBytes);
+    at[b] = Reader::At(panel, block + b);
+    PrefetchAhead(at[b].sub, Reader::kBlockBytes);
   }
-  constexpr std::size_t kGroups = 8 / Weights::kHalves;
-  FloatVec sum[Weights::kHalves][B][R][kVectors];
-  for (std::size_t h = 0; h < Weights::kHalves; ++h) {
-    HWY_UNROLL(16)
-    for (std::size_t b = 0; b < B; ++b) {
-      HWY_UNROLL(16)
-      for (std::size_t r = 0; r < R; ++r) {
-        HWY_UNROLL(16)
-        for (std::size_t v = 0; v < kVectors; ++v) sum[h][b][r][v] = hn::Zero(d);
-      }
-    }
-    for (std::size_t g = h * kGroups; g < (h + 1) * kGroups; ++g) {
-      HWY_UNROLL(16)
+  // Inputs 0..15, then 16..31: low and high nibbles.
+  HWY_UNROLL(2)
+  for (std::size_t half = 0; half < 2; ++half) {
+    const std::size_t h = Reader::kHalves == 2 ? half : 0;
+    if (half == 0 || Reader::kHalves == 2) {
+      QUIPU_UNROLL
       for (std::size_t b = 0; b < B; ++b) {
-        FloatVec weights[kVectors][4];
-        HWY_UNROLL(16)
-        for (std::size_t v = 0; v < kVectors; ++v) Weights::Floats(at[b], g, v, weights[v]);
-        HWY_UNROLL(16)
-        for (std::size_t j = 0; j < 4; ++j) {
-          HWY_UNROLL(16)
-          for (std::size_t r = 0; r < R; ++r) {
-            const FloatVec broadcast = hn::Set(d, x[(32 * b + 4 * g + j) * R + r]);
-            HWY_UNROLL(16)
-            for (std::size_t v = 0; v < kVectors; ++v) {
-              sum[h][b][r][v] = hn::MulAdd(weights[v][j], broadcast, sum[h][b][r][v]);
-            }
-          }
-        }
+        QUIPU_UNROLL
+        for (std::size_t v = 0; v < kVectors; ++v) sum[h][b][v] = hn::Zero(d);
+      }
+    }
+    HWY_UNROLL(1)
+    for (std::size_t c = 0; c < 4; ++c) {
+      const std::size_t g = 4 * half + c;
+      QUIPU_UNROLL
+      for (std::size_t b = 0; b < B; ++b) {
+        WordVec quads[kVectors];
+        QUIPU_UNROLL
+        for (std::size_t v = 0; v < kVectors; ++v) quads[v] = Reader::Quads(at[b], g, v);
+        const float* xg = x + 32 * b + 4 * g;
+        AddInput<Reader, 0>(quads, xg, sum[h][b]);
+        AddInput<Reader, 1>(quads, xg, sum[h][b]);
+        AddInput<Reader, 2>(quads, xg, sum[h][b]);
+        AddInput<Reader, 3>(quads, xg, sum[h][b]);
       }
     }
   }
-  HWY_UNROLL(16)
+  QUIPU_UNROLL
   for (std::size_t b = 0; b < B; ++b) {
-    HWY_UNROLL(16)
+    QUIPU_UNROLL
     for (std::size_t v = 0; v < kVectors; ++v) {
-      HWY_UNROLL(16)
-      for (std::size_t h = 0; h < Weights::kHalves; ++h) {
-        const FloatVec scale = Weights::Scale(at[b], h, v);
-        HWY_UNROLL(16)
-        for (std::size_t r = 0; r < R; ++r)
-          acc[r][v] = hn::MulAdd(scale, sum[h][b][r][v], acc[r][v]);
+      HWY_UNROLL(2)
+      for (std::size_t h = 0; h < Reader::kHalves; ++h) {
+        acc[v] = hn::MulAdd(Reader::Scale(at[b], h, v), sum[h][b][v], acc[v]);
       }
-      if constexpr (Weights::kMinimum) {
-        const FloatVec minimum = Weights::Minimum(at[b], v);
-        HWY_UNROLL(16)
-        for (std::size_t r = 0; r < R; ++r) {
-          acc[r][v] = hn::MulAdd(minimum, hn::Set(d, x_sums[b * R + r]), acc[r][v]);
-        }
+      if constexpr (Reader::kMinimum) {
+        acc[v] = hn::MulAdd(Reader::Minimum(at[b], v), hn::Set(d, x_sums[b]), acc[v]);
       }
     }
   }
 }
 
-// sums[R][16] = the sums of blocks [first, first + blocks) of a panel, at most 16 of them. x and
-// x_sums start at block `first`.
-template <class Weights, std::size_t R>
-HWY_INLINE void FloatBlockTile(const std::uint8_t* panel, std::size_t first, std::size_t blocks,
-                               const float* HWY_RESTRICT x, const float* HWY_RESTRICT x_sums,
-                               float* HWY_RESTRICT sums) {
-  const FloatTag d;
-  constexpr std::size_t kTogether = R * kVectors >= kChains ? 1 : kChains / (R * kVectors);
-  FloatVec acc[R][kVectors];
-  HWY_UNROLL(16)
-  for (std::size_t r = 0; r < R; ++r) {
-    HWY_UNROLL(16)
-    for (std::size_t v = 0; v < kVectors; ++v) acc[r][v] = hn::Zero(d);
-  }
+// sums[16] = the sums of `blocks` (<= 16) packed blocks of a panel for one row.
+template <class Reader>
+HWY_INLINE void PackedBlocksRow(const std::uint8_t* panel, std::size_t blocks,
+                                const float* HWY_RESTRICT x, const float* HWY_RESTRICT x_sums,
+                                float* HWY_RESTRICT sums) {
+  constexpr std::size_t kTogether = kVectors >= kChains ? 1 : kChains / kVectors;
+  FloatVec acc[kVectors];
+  QUIPU_UNROLL
+  for (std::size_t v = 0; v < kVectors; ++v) acc[v] = hn::Zero(FloatTag());
   std::size_t b = 0;
   for (; b + kTogether <= blocks; b += kTogether) {
-    AddFloatBlocks<Weights, R, kTogether>(panel, first + b, x + 32 * b * R, x_sums + b * R, acc);
+    AddPackedBlocks<Reader, kTogether>(panel, b, x + 32 * b, x_sums + b, acc);
   }
-  if constexpr (kTogether > 1) {
-    for (; b < blocks; ++b) {
-      AddFloatBlocks<Weights, R, 1>(panel, first + b, x + 32 * b * R, x_sums + b * R, acc);
+  for (; b < blocks; ++b) AddPackedBlocks<Reader, 1>(panel, b, x + 32 * b, x_sums + b, acc);
+  QUIPU_UNROLL
+  for (std::size_t v = 0; v < kVectors; ++v) hn::StoreU(acc[v], FloatTag(), sums + v * kLanes);
+}
+
+// Adds a decoded block to acc. One input per turn of the loop: unrolled by four, GCC 12 spills
+// sums.
+template <bool kMinimum, std::size_t kHalves, std::size_t R>
+HWY_INLINE void AddDecodedBlock(const float* HWY_RESTRICT block, const float* HWY_RESTRICT x,
+                                const float* HWY_RESTRICT x_sum, FloatVec (&acc)[R][kVectors]) {
+  const FloatTag d;
+  HWY_UNROLL(2)
+  for (std::size_t h = 0; h < kHalves; ++h) {
+    FloatVec sum[R][kVectors];
+    QUIPU_UNROLL
+    for (std::size_t r = 0; r < R; ++r) {
+      QUIPU_UNROLL
+      for (std::size_t v = 0; v < kVectors; ++v) sum[r][v] = hn::Zero(d);
+    }
+    constexpr std::size_t kInputs = 32 / kHalves;
+    HWY_UNROLL(1)
+    for (std::size_t k = h * kInputs; k < (h + 1) * kInputs; ++k) {
+      FloatVec weights[kVectors];
+      QUIPU_UNROLL
+      for (std::size_t v = 0; v < kVectors; ++v) {
+        weights[v] = hn::LoadU(d, block + k * panel_outputs + v * kLanes);
+      }
+      QUIPU_UNROLL
+      for (std::size_t r = 0; r < R; ++r) {
+        const FloatVec broadcast = hn::Set(d, x[k * R + r]);
+        QUIPU_UNROLL
+        for (std::size_t v = 0; v < kVectors; ++v) {
+          sum[r][v] = hn::MulAdd(weights[v], broadcast, sum[r][v]);
+        }
+      }
+    }
+    QUIPU_UNROLL
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      const FloatVec scale = hn::LoadU(d, block + (32 + h) * panel_outputs + v * kLanes);
+      QUIPU_UNROLL
+      for (std::size_t r = 0; r < R; ++r) acc[r][v] = hn::MulAdd(scale, sum[r][v], acc[r][v]);
     }
   }
-  HWY_UNROLL(16)
-  for (std::size_t r = 0; r < R; ++r) {
-    HWY_UNROLL(16)
+  if constexpr (kMinimum) {
+    QUIPU_UNROLL
     for (std::size_t v = 0; v < kVectors; ++v) {
-      hn::StoreU(acc[r][v], d, sums + (r * kVectors + v) * kLanes);
+      const FloatVec minimum = hn::LoadU(d, block + 34 * panel_outputs + v * kLanes);
+      QUIPU_UNROLL
+      for (std::size_t r = 0; r < R; ++r)
+        acc[r][v] = hn::MulAdd(minimum, hn::Set(d, x_sum[r]), acc[r][v]);
     }
   }
 }
 
-// Decodes blocks [first, first + blocks) of a panel.
+// sums[R][16] = the sums of `blocks` (<= 16) decoded blocks.
+template <bool kMinimum, std::size_t kHalves, std::size_t R>
+HWY_INLINE void DecodedBlocksTile(const float* HWY_RESTRICT slab, std::size_t blocks,
+                                  const float* HWY_RESTRICT x, const float* HWY_RESTRICT x_sums,
+                                  float* HWY_RESTRICT sums) {
+  FloatVec acc[R][kVectors];
+  QUIPU_UNROLL
+  for (std::size_t r = 0; r < R; ++r) {
+    QUIPU_UNROLL
+    for (std::size_t v = 0; v < kVectors; ++v) acc[r][v] = hn::Zero(FloatTag());
+  }
+  for (std::size_t b = 0; b < blocks; ++b) {
+    AddDecodedBlock<kMinimum, kHalves, R>(slab + b * kFloatBlock, x + 32 * b * R, x_sums + b * R,
+                                          acc);
+  }
+  QUIPU_UNROLL
+  for (std::size_t r = 0; r < R; ++r) {
+    QUIPU_UNROLL
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      hn::StoreU(acc[r][v], FloatTag(), sums + (r * kVectors + v) * kLanes);
+    }
+  }
+}
+
+// Decodes `blocks` blocks of a panel.
 template <class Reader>
-HWY_INLINE void DecodeFloatBlocks(const std::uint8_t* panel, std::size_t first, std::size_t blocks,
+HWY_INLINE void DecodeFloatBlocks(const std::uint8_t* panel, std::size_t blocks,
                                   float* HWY_RESTRICT slab) {
   const FloatTag d;
   for (std::size_t b = 0; b < blocks; ++b, slab += kFloatBlock) {
-    const BlockAt at = Reader::At(panel, first + b);
+    const BlockAt at = Reader::At(panel, b);
     PrefetchAhead(at.sub, Reader::kBlockBytes);
     for (std::size_t g = 0; g < 8; ++g) {
       for (std::size_t v = 0; v < kVectors; ++v) {
