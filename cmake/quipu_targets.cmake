@@ -14,11 +14,12 @@ if(QUIPU_CAN_RUN)
   target_link_libraries(quipu_run INTERFACE quipu::quipu hwy::hwy nlohmann_json::nlohmann_json
                         PkgConfig::QUIPU_PCRE2 PkgConfig::QUIPU_MINIZIP Threads::Threads)
   # One set of Highway macros for every translation unit (a second set would be an ODR violation).
-  # AVX3_DL must be asked for in Highway 1.0.3. SSSE3 and SSE4 are pruned by default: every x86
-  # processor since 2013 has AVX2, and each target costs a compilation of the kernels.
+  # AVX3_DL must be asked for in Highway 1.0.3. Each target costs a compilation of the kernels, so
+  # those are pruned that few processors would choose: SSSE3 and SSE4 (before AVX2, 2013; they get
+  # SCALAR), AVX3 (AVX-512 without VNNI, 2017 to 2019; they get AVX2).
   set(quipu_disabled "${QUIPU_DISABLED_TARGETS}")
   if(quipu_disabled STREQUAL "" AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-    set(quipu_disabled "(HWY_SSSE3|HWY_SSE4)")
+    set(quipu_disabled "(HWY_SSSE3|HWY_SSE4|HWY_AVX3)")
   endif()
   target_compile_definitions(quipu_run INTERFACE HWY_WANT_AVX3_DL)
   if(NOT quipu_disabled STREQUAL "")

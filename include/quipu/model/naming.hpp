@@ -22,21 +22,23 @@ constexpr std::string_view name(NamingScheme scheme) {
   return names[static_cast<unsigned char>(scheme)];
 }
 
-/// The tensor's name under a scheme. Id has the stems `hugging_face` and `gguf`.
+/// The tensor's name under a scheme, from the stems that its identity has.
+inline std::string tensor_name(NamingScheme scheme, const WeightPlace& place,
+                               std::string_view hugging_face, std::string_view gguf) {
+  if (scheme == NamingScheme::meta) return place.path + ".weight";
+  const bool is_gguf = scheme == NamingScheme::gguf;
+  std::string text;
+  if (place.layer != WeightPlace::no_layer) {
+    text = (is_gguf ? "blk." : "model.layers.") + std::to_string(place.layer) + ".";
+  }
+  text += is_gguf ? gguf : hugging_face;
+  return text + ".weight";
+}
+
+/// The same for a weight's identity.
 template <class Id>
 std::string tensor_name(NamingScheme scheme, const WeightPlace& place) {
-  const bool in_block = place.layer != WeightPlace::no_layer;
-  switch (scheme) {
-    case NamingScheme::hugging_face:
-      return (in_block ? "model.layers." + std::to_string(place.layer) + "." : std::string()) +
-             std::string(Id::hugging_face) + ".weight";
-    case NamingScheme::gguf:
-      return (in_block ? "blk." + std::to_string(place.layer) + "." : std::string()) +
-             std::string(Id::gguf) + ".weight";
-    case NamingScheme::meta:
-      break;
-  }
-  return place.path + ".weight";
+  return tensor_name(scheme, place, Id::hugging_face, Id::gguf);
 }
 
 }  // namespace quipu

@@ -45,7 +45,7 @@ struct ScaledDotProduct {
             "Each query weighs all keys up to its own position, and takes that mixture of their "
             "values.",
         explanation =
-            "Query head h reads kv head kv(h) = h / (heads / kv heads), rounded down, in the "
+            "Query head i reads kv head kv(i) = i / (heads / kv heads), rounded down, in the "
             "cache. Scores are divided by the root of head_dim; the mask hides later positions; "
             "the softmax is computed in float32. The results of all heads are laid side by side.",
         header = "quipu/model/scaled_dot_product.hpp";

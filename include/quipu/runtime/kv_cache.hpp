@@ -114,6 +114,22 @@ class KvCache {
   /// Bytes allocated: shape().bytes().
   std::size_t bytes() const noexcept { return buffer_.size(); }
 
+  /// Zeroes positions [from, to) of a batch row in all layers, as in a fresh cache.
+  void clear(std::size_t row, std::size_t from, std::size_t to) {
+    const std::size_t bytes = shape_.element_bytes();
+    for (std::size_t layer = 0; layer < shape_.layers; ++layer) {
+      for (std::size_t h = 0; h < shape_.kv_heads; ++h) {
+        const KvHeadView view = head(row, layer, h);
+        for (std::size_t p = from; p < to; ++p) {
+          std::memset(view.values + view.value_index(p, 0) * bytes, 0, shape_.head_dim * bytes);
+          for (std::size_t f = 0; f < shape_.head_dim; ++f) {
+            std::memset(view.keys + view.key_index(p, f) * bytes, 0, bytes);
+          }
+        }
+      }
+    }
+  }
+
   /// The view of one head. Indices are not checked: this is the kernels' way in.
   KvHeadView head(std::size_t row, std::size_t layer, std::size_t kv_head) const {
     const std::size_t index = (row * shape_.layers + layer) * shape_.kv_heads + kv_head;

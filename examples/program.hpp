@@ -1,0 +1,92 @@
+// What the programs share: the engine they are built for, exit codes, a progress bar, sizes and
+// times as people write them.
+#pragma once
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "quipu/shape/error.hpp"
+
+namespace program {
+
+/// 0: done; 1: a file or model is not usable; 2: the command line is not.
+enum ExitCode : int { success = 0, failure = 1, usage = 2 };
+
+using Clock = std::chrono::steady_clock;
+inline double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// "95.2 MB": powers of ten below, as file managers and vendors count.
+inline std::string bytes_text(std::size_t bytes) {
+  constexpr const char* units[] = {"B", "KB", "MB", "GB", "TB"};
+  double value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1000 && unit + 1 < std::size(units)) {
+    value /= 1000;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+/// 8030261248 as "8,030,261,248".
+inline std::string grouped(std::size_t n) {
+  std::string digits = std::to_string(n);
+  for (std::size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, ",");
+  return digits;
+}
+
+/// A bar on the terminal's last line of stderr, drawn only if the work has taken half a second and
+/// stderr is a terminal; it erases itself at the end.
+class ProgressBar {
+ public:
+  void operator()(std::string_view what, std::size_t done, std::size_t total) {
+    if (!terminal_ || total == 0 || seconds_since(start_) < 0.5) return;
+    if (done < total && shown_ && seconds_since(drawn_) < 0.1) return;
+    if (done >= total) return erase();
+    constexpr std::size_t width = 32;
+    const double part = static_cast<double>(done) / static_cast<double>(total);
+    const auto filled = static_cast<std::size_t>(part * width);
+    fmt::print(stderr, "\r{} [{}{}] {:3.0f} %", what, std::string(filled, '#'),
+               std::string(width - filled, '.'), 100 * part);
+    std::fflush(stderr);
+    drawn_ = Clock::now();
+    shown_ = true;
+  }
+  ~ProgressBar() { erase(); }
+
+ private:
+  void erase() {
+    if (shown_) fmt::print(stderr, "\r\033[K");
+    shown_ = false;
+  }
+
+  bool terminal_ = isatty(2) != 0;
+  bool shown_ = false;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point drawn_{};
+};
+
+/// Runs a program's body; errors become one line on stderr and an exit code.
+template <class Body>
+int run(const char* name, Body&& body) {
+  try {
+    return body();
+  } catch (const quipu::ArgumentError& error) {
+    fmt::print(stderr, "{}: {}\n", name, error.what());
+    return usage;
+  } catch (const quipu::Error& error) {
+    fmt::print(stderr, "{}: {}\n", name, error.what());
+    return failure;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: unexpected: {}\n", name, error.what());
+    return failure;
+  }
+}
+
+}  // namespace program

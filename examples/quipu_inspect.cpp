@@ -1,0 +1,182 @@
+// quipu-inspect: what is in a checkpoint, counted independently of the type, and whether both
+// agree.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "program.hpp"
+#include "quipu/checkpoint/open_checkpoint.hpp"
+#include "quipu/engine/model_choice.hpp"
+#include "quipu/engine/weight_loader.hpp"
+#include QUIPU_ENGINE_HEADER
+
+namespace {
+
+struct Row {
+  std::string name, shape, type;
+  std::size_t elements = 0, bytes = 0;
+  std::string verdict;  // "ok", or how it differs from the type
+};
+
+std::string shape_text(const std::vector<std::size_t>& extents) {
+  std::string text;
+  for (std::size_t e : extents) text += (text.empty() ? "" : ", ") + std::to_string(e);
+  return "[" + text + "]";
+}
+
+// Compares one record with its slot, tensor by tensor: merged extents where there are several
+// shards.
+std::string verdict(const quipu::Checkpoint& file, const quipu::TensorSlot& slot,
+                    const quipu::TensorRecord& record) {
+  try {
+    const quipu::TensorSource source =
+        file.source(record.name, quipu::detail::shard_of(file, slot, record.name));
+    if (source.rows() == slot.out && source.cols() == slot.in) return "ok";
+    return fmt::format("the type has {}",
+                       quipu::detail::shape_text(slot.out, slot.in, slot.vector));
+  } catch (const quipu::Error& error) {
+    return error.what();
+  }
+}
+
+int inspect(const std::string& path, const std::string& wanted, bool as_json) {
+  const quipu::Checkpoint file = quipu::open_checkpoint(path);
+  const quipu::ModelEntry* entry = nullptr;
+  std::string choice_error;
+  try {
+    entry = &quipu::choose_model(QUIPU_ENGINE::engine().models(), file.facts, path, wanted);
+  } catch (const quipu::MismatchError& error) {
+    choice_error = error.what();
+  }
+  quipu::WeightsHolder holder;
+  std::map<std::string, const quipu::TensorSlot*> slots;
+  if (entry != nullptr) {
+    holder = entry->make_weights();
+    for (const quipu::TensorSlot& slot : holder.slots) slots[slot.name_in(file.naming)] = &slot;
+  }
+
+  std::vector<Row> rows;
+  std::size_t counted = 0, bytes = 0, auxiliary = 0;
+  bool agree = entry != nullptr;
+  std::map<std::string, bool> seen;
+  for (const quipu::TensorRecord& record : file.tensors()) {
+    Row row{record.name,      shape_text(record.extents),
+            record.type_name, record.elements(),
+            record.bytes,     ""};
+    bytes += record.bytes;
+    const auto slot = slots.find(record.name);
+    if (quipu::detail::is_auxiliary(record.name)) {
+      row.verdict = "auxiliary";
+      auxiliary += row.elements;
+    } else {
+      // A copy that every model-parallel part has counts once.
+      const bool copy =
+          seen[record.name] && slot != slots.end() && slot->second->shard == quipu::ShardAxis::none;
+      const bool shared = slot != slots.end() && slot->second->shares_embedding;
+      if (!copy && !shared) counted += row.elements;
+      row.verdict = slot != slots.end() ? (shared ? "shared with the embedding"
+                                                  : verdict(file, *slot->second, record))
+                    : entry != nullptr  ? "the type has no such tensor"
+                                        : "";
+    }
+    if (entry != nullptr && row.verdict != "ok" && row.verdict != "auxiliary" &&
+        slot == slots.end())
+      agree = false;
+    if (slot != slots.end() && row.verdict != "ok" && !slot->second->shares_embedding)
+      agree = false;
+    seen[record.name] = true;
+    rows.push_back(std::move(row));
+  }
+  for (const auto& [name, slot] : slots) {
+    if (seen.contains(name) || slot->shares_embedding) continue;
+    rows.push_back({name, quipu::detail::shape_text(slot->out, slot->in, slot->vector), "", 0, 0,
+                    "missing in the file"});
+    agree = false;
+  }
+  if (entry != nullptr && counted != entry->parameters) agree = false;
+
+  if (as_json) {
+    nlohmann::ordered_json out;
+    out["file"] = path;
+    out["format"] = quipu::name(file.format);
+    out["naming"] = quipu::name(file.naming);
+    out["parts"] = file.parts;
+    out["name"] = file.facts.name;
+    out["model"] =
+        entry != nullptr ? nlohmann::ordered_json(entry->name) : nlohmann::ordered_json();
+    if (entry == nullptr) out["model_error"] = choice_error;
+    out["tensors"] = nlohmann::ordered_json::array();
+    for (const Row& row : rows) {
+      out["tensors"].push_back({{"name", row.name},
+                                {"shape", row.shape},
+                                {"type", row.type},
+                                {"elements", row.elements},
+                                {"bytes", row.bytes},
+                                {"verdict", row.verdict}});
+    }
+    out["bytes"] = bytes;
+    out["auxiliary_elements"] = auxiliary;
+    out["parameters_in_file"] = counted;
+    if (entry != nullptr) out["parameters_of_type"] = entry->parameters;
+    out["agree"] = agree;
+    out["notes"] = file.notes;
+    std::cout << out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
+    return agree ? program::success : program::failure;
+  }
+
+  fmt::print("{}: {}, {} names{}{}\n\n", path, quipu::name(file.format), quipu::name(file.naming),
+             file.parts > 1 ? fmt::format(", {} parts", file.parts) : "",
+             file.facts.name.empty() ? "" : ", \"" + file.facts.name + "\"");
+  std::size_t width = 6;
+  for (const Row& row : rows) width = (std::max)(width, row.name.size());
+  fmt::print("{:{}}  {:>16}  {:>6}  {:>14}  {:>14}  against the type\n", "tensor", width, "shape",
+             "type", "elements", "bytes");
+  for (const Row& row : rows) {
+    fmt::print("{:{}}  {:>16}  {:>6}  {:>14}  {:>14}  {}\n", row.name, width, row.shape, row.type,
+               program::grouped(row.elements), program::grouped(row.bytes), row.verdict);
+  }
+  fmt::print("\n{} tensors, {}\n", rows.size(), program::bytes_text(bytes));
+  for (const std::string& note : file.notes) fmt::print("note: {}\n", note);
+  if (auxiliary > 0)
+    fmt::print("{} auxiliary elements are not counted\n", program::grouped(auxiliary));
+  if (entry == nullptr) {
+    fmt::print("parameters in the file: {}\n{}\n", program::grouped(counted), choice_error);
+  } else {
+    fmt::print("parameters in the file: {}\nparameters of {}: {}\n{}\n", program::grouped(counted),
+               entry->name, program::grouped(entry->parameters),
+               agree ? "file and type agree, tensor by tensor" : "file and type DISAGREE");
+  }
+  return agree ? program::success : program::failure;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string path, wanted;
+  bool as_json = false;
+  CLI::App app{
+      "Lists the tensors of a checkpoint, counts its parameters and compares with the type.",
+      QUIPU_PROGRAM_NAME};
+  app.footer(
+      "Examples:\n"
+      "  " QUIPU_PROGRAM_NAME
+      " model.gguf\n"
+      "  " QUIPU_PROGRAM_NAME
+      " Llama3.1-8B/ --json\n"
+      "Exit codes: 0 file and type agree, 1 they do not or the file is not usable, 2 the command "
+      "line is not.");
+  app.add_option("file", path, "Checkpoint: a .gguf, .safetensors or .pth file, or a directory")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--model", wanted,
+                 "Name of the compiled-in model [chosen by the file's configuration]");
+  app.add_flag("--json", as_json, "JSON on stdout");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? program::success : program::usage;
+  }
+  return program::run(QUIPU_PROGRAM_NAME, [&] { return inspect(path, wanted, as_json); });
+}

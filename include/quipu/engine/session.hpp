@@ -1,0 +1,215 @@
+// A session: the KV cache and scratch memory of some sequences of one model, and the call that
+// extends them.
+// Siblings: engine/model.hpp, simd/forward_call.hpp, generate/generator.hpp (chooses tokens).
+// Tests: test/engine/session_test.cpp, test/engine/contract_test.cpp.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "quipu/engine/model.hpp"
+
+namespace quipu {
+
+/// Tokens to append to one sequence (batch row) of a session.
+struct Feed {
+  std::size_t row = 0;
+  std::span<const TokenId> tokens;
+  /// Absolute position of the first token; the end of the sequence if not given. An earlier one
+  /// forgets what stood from there on.
+  std::optional<std::size_t> start;
+};
+
+class Session {
+ public:
+  /// ArgumentError for a batch, capacity or chunk of 0 or a cache type other than f32 and bf16;
+  /// SizeError if the memory cannot be had.
+  Session(Model model, const SessionOptions& options)
+      : model_(std::move(model)), options_(checked(options)), lengths_(options.batch, 0) {
+    const ArchitectureFacts& a = model_.architecture();
+    plan_ = forward_plan(a, (std::max)(options.chunk, options.batch), options.capacity,
+                         model_.executor().concurrency());
+    cache_ = KvCache(cache_shape(a, options));
+    scratch_ = Arena(plan_.arena);
+  }
+
+  /// The cache that such a session allocates: known before it is made.
+  static KvCacheShape cache_shape(const ArchitectureFacts& a, const SessionOptions& options) {
+    return {options.batch, a.n_layers, a.n_kv_heads, a.head_dim, options.capacity, options.cache};
+  }
+
+  const Model& model() const { return model_; }
+  const SessionOptions& options() const { return options_; }
+  std::size_t capacity() const { return options_.capacity; }
+  std::size_t cache_bytes() const { return cache_.bytes(); }
+  std::size_t scratch_bytes() const { return scratch_.bytes_total(); }
+  /// Positions filled in a sequence.
+  std::size_t length(std::size_t row = 0) const { return lengths_.at(row); }
+
+  /// Forgets the positions from `length` on. ArgumentError if the sequence is shorter.
+  void truncate(std::size_t row, std::size_t length) {
+    check_row(row);
+    if (length > lengths_[row]) {
+      raise<ArgumentError>("truncate: row " + std::to_string(row) + " has " +
+                           std::to_string(lengths_[row]) + " positions, asked to keep " +
+                           std::to_string(length));
+    }
+    lengths_[row] = length;
+  }
+
+  void set_trace(const TraceHook& hook) { trace_ = hook; }
+
+  /// Rows of logits that forward() will write for these feeds.
+  static std::size_t logit_rows(std::span<const Feed> feeds, LogitsWanted wanted) {
+    if (wanted == LogitsWanted::none) return 0;
+    if (wanted == LogitsWanted::last) return feeds.size();
+    std::size_t n = 0;
+    for (const Feed& feed : feeds) n += feed.tokens.size();
+    return n;
+  }
+
+  /// Appends tokens to sequences and computes logits: [logit_rows(), vocabulary] float32, in the
+  /// order of the feeds. Longer input is cut into chunks, with bit-equal results. All arguments are
+  /// checked before any work: ArgumentError names the row, position or token.
+  void forward(std::span<const Feed> feeds, LogitsWanted wanted, std::span<float> logits,
+               const Progress& progress = {}) {
+    check(feeds, wanted, logits);
+    std::size_t total = 0, done = 0;
+    for (const Feed& feed : feeds) {
+      const std::size_t start = feed.start.value_or(lengths_[feed.row]);
+      if (start > lengths_[feed.row]) cache_.clear(feed.row, lengths_[feed.row], start);
+      lengths_[feed.row] = start;
+      total += feed.tokens.size();
+    }
+    const std::size_t vocabulary = model_.architecture().vocab_size;
+    float* out = logits.data();
+    std::size_t feed = 0, offset = 0;  // the next token to compute
+    while (feed < feeds.size()) {
+      Pass pass;
+      const std::size_t room = plan_.rows;
+      while (feed < feeds.size() && pass.tokens.size() < room) {
+        const auto& tokens = feeds[feed].tokens;
+        const std::size_t n = (std::min)(tokens.size() - offset, room - pass.tokens.size());
+        const std::size_t row = feeds[feed].row;
+        const std::size_t first = pass.tokens.size();
+        pass.chunks.push_back({row, lengths_[row], n, first});
+        pass.tokens.insert(pass.tokens.end(), tokens.begin() + static_cast<std::ptrdiff_t>(offset),
+                           tokens.begin() + static_cast<std::ptrdiff_t>(offset + n));
+        lengths_[row] += n;
+        offset += n;
+        const bool ended = offset == tokens.size();
+        for (std::size_t i = 0; wanted == LogitsWanted::all && i < n; ++i)
+          pass.logit_rows.push_back(first + i);
+        if (wanted == LogitsWanted::last && ended) pass.logit_rows.push_back(first + n - 1);
+        if (ended) {
+          ++feed;
+          offset = 0;
+        }
+      }
+      run(pass, out);
+      out += pass.logit_rows.size() * vocabulary;
+      done += pass.tokens.size();
+      if (progress) progress("prompt", done, total);
+    }
+  }
+
+  /// One sequence: logits of the last token, [vocabulary].
+  std::vector<float> forward(std::span<const TokenId> tokens, std::size_t row = 0) {
+    std::vector<float> logits(model_.architecture().vocab_size);
+    const Feed feed{row, tokens, std::nullopt};
+    forward({&feed, 1}, LogitsWanted::last, logits);
+    return logits;
+  }
+
+ private:
+  struct Pass {
+    std::vector<TokenId> tokens;
+    std::vector<SequenceChunk> chunks;
+    std::vector<std::size_t> logit_rows;
+  };
+
+  static const SessionOptions& checked(const SessionOptions& o) {
+    const auto positive = [](const char* name, std::size_t value) {
+      if (value == 0)
+        raise<ArgumentError>(std::string("session: ") + name + " must be at least 1, found 0");
+    };
+    positive("batch", o.batch);
+    positive("capacity", o.capacity);
+    positive("chunk", o.chunk);
+    return o;
+  }
+
+  void check_row(std::size_t row) const {
+    if (row >= options_.batch) {
+      raise<ArgumentError>("row " + std::to_string(row) + ": the session has " +
+                           std::to_string(options_.batch) + " sequences");
+    }
+  }
+
+  void check(std::span<const Feed> feeds, LogitsWanted wanted,
+             std::span<const float> logits) const {
+    const std::size_t vocabulary = model_.architecture().vocab_size;
+    std::vector<bool> fed(options_.batch, false);
+    for (const Feed& feed : feeds) {
+      check_row(feed.row);
+      const std::string row = "row " + std::to_string(feed.row) + ": ";
+      if (fed[feed.row]) raise<ArgumentError>(row + "fed twice in one call");
+      fed[feed.row] = true;
+      if (feed.tokens.empty()) raise<ArgumentError>(row + "no tokens were given");
+      const std::size_t filled = lengths_[feed.row];
+      const std::size_t start = feed.start.value_or(filled);
+      if (start > filled && !options_.allow_gaps) {
+        raise<ArgumentError>(row + "start position " + std::to_string(start) + " is past the " +
+                             std::to_string(filled) + " positions filled");
+      }
+      if (start > options_.capacity || feed.tokens.size() > options_.capacity - start) {
+        raise<ArgumentError>(row + std::to_string(feed.tokens.size()) + " tokens from position " +
+                             std::to_string(start) + " on do not fit the capacity of " +
+                             std::to_string(options_.capacity) + " positions");
+      }
+      for (std::size_t i = 0; i < feed.tokens.size(); ++i) {
+        const TokenId token = feed.tokens[i];
+        if (token < 0 || static_cast<std::size_t>(token) >= vocabulary) {
+          raise<ArgumentError>(row + "token " + std::to_string(i) + " has the id " +
+                               std::to_string(token) + ", the vocabulary has " +
+                               std::to_string(vocabulary));
+        }
+      }
+    }
+    const std::size_t needed = checked_mul(logit_rows(feeds, wanted), vocabulary, "logits");
+    if (logits.size() < needed) {
+      raise<ArgumentError>("logits: room for " + std::to_string(logits.size()) +
+                           " values, needed " + std::to_string(needed));
+    }
+  }
+
+  void run(const Pass& pass, float* logits) {
+    const ForwardCall call{.tokens = pass.tokens,
+                           .chunks = pass.chunks,
+                           .logit_rows = pass.logit_rows,
+                           .logits = logits,
+                           .cache = &cache_,
+                           .inverse_frequencies = model_.inverse_frequencies().data(),
+                           .norm_eps = static_cast<float>(model_.entry().numerics.norm_eps),
+                           .mode = options_.mode,
+                           .activations = options_.activations,
+                           .trace = trace_,
+                           .executor = model_.executor(),
+                           .scratch = &scratch_,
+                           .plan = &plan_};
+    model_.forward(call);
+  }
+
+  Model model_;
+  SessionOptions options_;
+  std::vector<std::size_t> lengths_;
+  ForwardPlan plan_;
+  KvCache cache_;
+  Arena scratch_;
+  TraceHook trace_;
+};
+
+}  // namespace quipu

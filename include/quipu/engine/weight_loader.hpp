@@ -1,0 +1,231 @@
+// From the tensors of a checkpoint to the weights of a model type: every tensor is verified by
+// name, extents and element type before the first byte is used, then packed or viewed in place.
+//
+// Siblings: engine/tensor_slots.hpp (what the type wants), checkpoint/tensor_source.hpp (what the
+// files have), simd/packing.hpp. Tests: test/engine/weight_loader_test.cpp.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "quipu/checkpoint/checkpoint.hpp"
+#include "quipu/engine/loaded_weights.hpp"
+#include "quipu/engine/model_choice.hpp"
+#include "quipu/engine/model_entry.hpp"
+#include "quipu/engine/options.hpp"
+#include "quipu/simd/packing.hpp"
+
+namespace quipu {
+
+namespace detail {
+
+/// Tensors that files have beside the weights: constants that the type computes itself.
+inline bool is_auxiliary(std::string_view tensor) {
+  return tensor == "rope_freqs.weight" || tensor == "rope.freqs" ||
+         tensor.ends_with("rotary_emb.inv_freq");
+}
+
+/// "[128256, 4096]"
+inline std::string shape_text(std::size_t out, std::size_t in, bool vector) {
+  return vector ? "[" + std::to_string(in) + "]"
+                : "[" + std::to_string(out) + ", " + std::to_string(in) + "]";
+}
+
+/// The dimension of the type that an extent comes from, for messages about wrong shapes.
+inline std::string extent_origin(const TensorSlot& slot, const ArchitectureFacts& a) {
+  const std::string_view p = slot.path;
+  if (p.ends_with(".wk") || p.ends_with(".wv"))
+    return "n_kv_heads " + std::to_string(a.n_kv_heads) + " * head_dim " +
+           std::to_string(a.head_dim);
+  if (p.ends_with(".wq") || p.ends_with(".wo"))
+    return "n_heads " + std::to_string(a.n_heads) + " * head_dim " + std::to_string(a.head_dim);
+  if (p.find("feed_forward.w") != p.npos) return "ffn " + std::to_string(a.ffn);
+  if (slot.vector) return "dim " + std::to_string(a.dim);
+  return "vocab_size " + std::to_string(a.vocab_size);
+}
+
+/// Judges the kind of cut of a sharded tensor; the embedding's by its extents (older checkpoints
+/// cut its columns).
+inline ShardAxis shard_of(const Checkpoint& file, const TensorSlot& slot,
+                          const std::string& tensor) {
+  if (file.parts == 1) return ShardAxis::none;
+  if (slot.embedding) {
+    if (const TensorRecord* shard = file.find(tensor, 0)) {
+      if (const auto axis = shard_axis_of(*shard, slot.out, slot.in, file.parts)) return *axis;
+    }
+  }
+  return slot.shard;
+}
+
+/// GGUF's factors that divide the frequencies are constants of the type: compared, not used.
+inline void verify_rope_factors(const Checkpoint& file, const NumericFacts& numerics) {
+  const TensorRecord* record = file.find("rope_freqs.weight");
+  if (record == nullptr) return;
+  const std::string what = file.path + ": tensor rope_freqs.weight";
+  const std::size_t n = numerics.inverse_frequencies.size();
+  if (record->type != ElementType::f32 || record->elements() != n) {
+    raise<MismatchError>(what + ": expected " + std::to_string(n) + " values f32, found " +
+                         std::to_string(record->elements()) + " " + record->type_name);
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    float factor;
+    std::memcpy(&factor, record->data + 4 * i, 4);
+    const float expected = numerics.unscaled_frequencies[i] / numerics.inverse_frequencies[i];
+    // Both are quotients of float32 values computed in two ways: a few units in the last place.
+    if (!(std::fabs(factor - expected) <= 1e-5f * expected)) {
+      raise<MismatchError>(what + ": rope_scaling: factor " + std::to_string(i) +
+                           ": the file has " + number_text(static_cast<double>(factor)) +
+                           ", the type has " + number_text(static_cast<double>(expected)));
+    }
+  }
+}
+
+/// One verified tensor, ready to be read.
+struct PlannedTensor {
+  TensorSlot* slot = nullptr;
+  TensorSource source;
+};
+
+inline PlannedTensor verified(const Checkpoint& file, const ModelEntry& entry, TensorSlot& slot) {
+  const std::string& tensor = slot.name_in(file.naming);
+  const std::string what = file.path + ": tensor " + tensor;
+  if (file.find(tensor) == nullptr) {
+    raise<MismatchError>(what + " is missing; " + std::string(entry.name) +
+                         " needs it with the shape " + shape_text(slot.out, slot.in, slot.vector));
+  }
+  TensorSource source = file.source(tensor, shard_of(file, slot, tensor));
+  const TensorRecord& record = *file.find(tensor);
+  if ((record.extents.size() == 1) != slot.vector || source.rows() != slot.out ||
+      source.cols() != slot.in) {
+    raise<MismatchError>(what + ": the file has the shape " +
+                         shape_text(source.rows(), source.cols(), record.extents.size() == 1) +
+                         ", " + std::string(entry.name) + " has " +
+                         shape_text(slot.out, slot.in, slot.vector) + " (" +
+                         extent_origin(slot, entry.architecture) + ")");
+  }
+  if (file.naming == NamingScheme::hugging_face && slot.rotary_head_dim != 0) {
+    source = source.reordered(RowOrder::meta_from_hugging_face, slot.rotary_head_dim);
+  }
+  return {&slot, std::move(source)};
+}
+
+}  // namespace detail
+
+/// Every tensor of the model found and verified; nothing is read yet. MismatchError or FormatError
+/// name the tensor, what the file has and what the type has; a tensor that the type does not know
+/// is an error too, for a file that is accepted holds exactly this model.
+inline std::vector<detail::PlannedTensor> verify_tensors(const Checkpoint& file,
+                                                         const ModelEntry& entry,
+                                                         std::vector<TensorSlot>& slots) {
+  std::vector<detail::PlannedTensor> plan;
+  std::unordered_set<std::string_view> known;
+  for (TensorSlot& slot : slots) {
+    const std::string& tensor = slot.name_in(file.naming);
+    known.insert(tensor);
+    if (slot.shares_embedding) {
+      // Meta's files of a tied model may repeat the matrix; it must then be the same one.
+      if (const TensorRecord* again = file.find(tensor)) {
+        const TensorRecord* table = file.find(slots.front().name_in(file.naming));
+        if (table == nullptr || table->type_name != again->type_name ||
+            table->bytes != again->bytes ||
+            std::memcmp(table->data, again->data, again->bytes) != 0) {
+          raise<MismatchError>(
+              file.path + ": tensor " + tensor + ": " + std::string(entry.name) +
+              " shares this matrix with the embedding, but the file has another one");
+        }
+      }
+      continue;
+    }
+    plan.push_back(detail::verified(file, entry, slot));
+  }
+  for (const TensorRecord& record : file.tensors()) {
+    if (!known.contains(record.name) && !detail::is_auxiliary(record.name)) {
+      raise<MismatchError>(file.path + ": tensor " + record.name + ": " + std::string(entry.name) +
+                           " has no such tensor");
+    }
+  }
+  detail::verify_rope_factors(file, entry.numerics);
+  return plan;
+}
+
+namespace detail {
+
+/// Panels packed by one task: enough to hide the cost of handing tasks out, few enough to share.
+inline constexpr std::size_t panels_per_task = 4;
+
+inline void pack_source(const Checkpoint& file, const TensorSource& source, std::byte* out,
+                        ExecutorRef executor) {
+  const std::size_t panels = packed_panels(source.rows());
+  const std::size_t panel_bytes = packed_panel_bytes(source.type(), source.cols());
+  const auto in_place = source.view();
+  executor.run(ceil_div(panels, panels_per_task), [&](std::size_t task, std::size_t) {
+    const std::size_t first = task * panels_per_task;
+    const std::size_t last = (std::min)(panels, first + panels_per_task);
+    const std::size_t first_row = first * panel_outputs;
+    const std::size_t rows = (std::min)(source.rows(), last * panel_outputs) - first_row;
+    if (in_place) {
+      pack(*in_place, out, first, last);
+    } else {
+      std::vector<std::byte> copy(rows * source.row_bytes());
+      source.read_rows(first_row, rows, copy.data());
+      pack(row_major_view(copy.data(), source.type(), rows, source.cols()),
+           out + first * panel_bytes, 0, last - first);
+    }
+  });
+  source.for_each_range(0, source.rows(), [&](const std::byte* begin, std::size_t bytes) {
+    file.release(begin, bytes);
+  });
+}
+
+}  // namespace detail
+
+/// Loads the weights of `entry` from a checkpoint. Matrices are packed in parallel (and the pages
+/// of the map released as it goes), or used in place where options.pack is false and their bytes
+/// stand in one piece in the right order; norms are widened to float32.
+inline LoadedWeights load_weights(const Checkpoint& file, const ModelEntry& entry,
+                                  const LoadOptions& options, ExecutorRef executor) {
+  LoadedWeights loaded;
+  loaded.holder = entry.make_weights();
+  std::vector<detail::PlannedTensor> plan = verify_tensors(file, entry, loaded.holder.slots);
+  std::size_t total = 0, done = 0;
+  for (const auto& tensor : plan) total += tensor.source.rows() * tensor.source.row_bytes();
+  loaded.weight_bytes = total;
+  const MatrixView* embedding = nullptr;
+  for (auto& [slot, source] : plan) {
+    const std::size_t stored = source.rows() * source.row_bytes();
+    if (std::find(loaded.types.begin(), loaded.types.end(), source.type()) == loaded.types.end()) {
+      loaded.types.push_back(source.type());
+    }
+    if (slot->vector) {
+      AlignedBuffer values(checked_mul(slot->in, sizeof(float), "bytes of a norm"), "norm weights");
+      std::vector<std::byte> raw(source.row_bytes());
+      source.read_rows(0, 1, raw.data());
+      dequantize_row(source.type(), raw.data(), reinterpret_cast<float*>(values.data()), slot->in);
+      *slot->view = row_major_view(values.data(), ElementType::f32, 1, slot->in);
+      loaded.owned.push_back(std::move(values));
+    } else if (const auto in_place = source.view();
+               in_place &&
+               (!options.pack || (slot->embedding && !entry.architecture.tied_output))) {
+      // A table that is only looked up stays where it is: its rows are read one at a time.
+      *slot->view = *in_place;
+      loaded.mapped_bytes += stored;
+    } else {
+      AlignedBuffer packed(packed_bytes(source.type(), slot->out, slot->in), "packed weights");
+      detail::pack_source(file, source, packed.data(), executor);
+      *slot->view = packed_view(packed.data(), source.type(), slot->out, slot->in);
+      loaded.owned.push_back(std::move(packed));
+    }
+    if (slot->embedding) embedding = slot->view;
+    done += stored;
+    if (options.progress) options.progress("loading weights", done, total);
+  }
+  for (TensorSlot& slot : loaded.holder.slots) {
+    if (slot.shares_embedding) *slot.view = *embedding;
+  }
+  for (const AlignedBuffer& buffer : loaded.owned) loaded.owned_bytes += buffer.size();
+  return loaded;
+}
+
+}  // namespace quipu

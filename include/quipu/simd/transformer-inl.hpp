@@ -1,0 +1,219 @@
+// The forward pass: Llama's equations over typed views, one line a step.
+//
+//   x = tok_embeddings[tokens]
+//   each block:  h = x + wo attention(rope(wq n), rope(wk n), wv n),   n = attention_norm(x)
+//                x = h + w2 (silu(w1 m) * w3 m),                       m = ffn_norm(h)
+//   logits = output norm(x)
+// A template on the architecture alone; element types, numeric mode, cache type and tracing are
+// run-time choices. What a function here is handed has the shapes that model/ states: a wrong
+// weight or view does not compile. Siblings: model/transformer.hpp, simd/forward_call.hpp,
+// test/engine/golden_test.cpp, test/reference/scalar_forward.hpp (the judge).
+#if defined(QUIPU_SIMD_TRANSFORMER_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
+#ifdef QUIPU_SIMD_TRANSFORMER_INL_HPP_
+#undef QUIPU_SIMD_TRANSFORMER_INL_HPP_
+#else
+#define QUIPU_SIMD_TRANSFORMER_INL_HPP_
+#endif
+
+#include <algorithm>
+#include <cstddef>
+
+#include "hwy/highway.h"
+#include "quipu/config/model_list.hpp"
+#include "quipu/model/composition.hpp"
+#include "quipu/model/transformer.hpp"
+#include "quipu/shape/view.hpp"
+#include "quipu/simd/attention-inl.hpp"
+#include "quipu/simd/embedding-inl.hpp"
+#include "quipu/simd/forward_call.hpp"
+#include "quipu/simd/kv_append-inl.hpp"
+#include "quipu/simd/product-inl.hpp"
+#include "quipu/simd/rows-inl.hpp"
+#include "quipu/simd/trace-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+#include "quipu/simd/contraction_off-inl.hpp"
+namespace quipu {
+namespace HWY_NAMESPACE {
+
+// A view of one sequence of rows: activations of a pass stand one token a row.
+template <class S>
+using Activation = TensorView<float, S>;
+
+// One projection of a group: its weight and where its output goes, checked against the component.
+template <class C, class W>
+struct Into {
+  const W& weight;
+  Activation<applied<C, W, typename C::In>> y;
+};
+template <class C, class W, class Y>
+Into<C, W> IntoView(const W& weight, const Y& y) {
+  return {weight, y};
+}
+
+// y = x W for projections that share x, in one parallel region; the bf16 mode rounds each output.
+template <class X, class... C, class... W>
+void Project(const ForwardCall& call, const X& x, const Into<C, W>&... into) {
+  static_assert((same_shape<typename C::In, typename X::shape> && ...));
+  const Product products[] = {{into.weight.view, into.y.data(), into.y.row_size()}...};
+  ProjectRows(call, products, sizeof...(C), x.data(), x.row_size(), x.rows());
+}
+
+template <class C, class A>
+void Normalise(const ForwardCall& call, const typename C::Weight& weight,
+               const Activation<Residual<A>>& x, const Activation<Residual<A>>& y) {
+  static_assert(same_shape<typename C::In, Residual<A>> &&
+                same_shape<typename C::Out, Residual<A>>);
+  NormaliseRows(call, weight.view, x.data(), A::dim, x.rows(), y.data());
+}
+
+// The one place where an update joins the residual stream.
+template <class A>
+void AddUpdate(const ForwardCall& call, const Activation<Residual<A>>& stream,
+               const Activation<Residual<A>>& update) {
+  AddRows(call, stream.data(), update.data(), A::dim, stream.rows());
+}
+
+template <class A>
+void ApplyAttentionUpdate(const ForwardCall& call, std::size_t layer, const AttentionWeights<A>& w,
+                          const Activation<Residual<A>>& x, const Activation<Residual<A>>& update) {
+  const std::size_t rows = x.rows();
+  const Activation<MergedHeads<A>> q(call.scratch->at(call.plan->q), 1, rows);
+  const Activation<MergedKvHeads<A>> k(call.scratch->at(call.plan->k), 1, rows);
+  const Activation<MergedKvHeads<A>> v(call.scratch->at(call.plan->v), 1, rows);
+  const Activation<MergedHeads<A>> merged(call.scratch->at(call.plan->merged), 1, rows);
+  const Tracer trace(call, layer);
+
+  Project(call, x, IntoView<QueryProjection<A>>(w.wq, q), IntoView<KeyProjection<A>>(w.wk, k),
+          IntoView<ValueProjection<A>>(w.wv, v));
+  trace.Rows("attention.xq", q.data(), A::q_width);
+  trace.Rows("attention.xk", k.data(), A::kv_width);
+  trace.Rows("attention.xv", v.data(), A::kv_width);
+
+  const auto rope_q = q.template as<Queries<A>>();
+  const auto rope_k = k.template as<KeysOrValues<A>>();
+  static_assert(same_shape<typename RotaryEmbedding<A>::In, typename decltype(rope_q)::shape> &&
+                same_shape<typename RotaryEmbedding<A>::KeysIn, typename decltype(rope_k)::shape>);
+  RotateRows(call, q.data(), A::n_heads, A::head_dim, rows);
+  RotateRows(call, k.data(), A::n_kv_heads, A::head_dim, rows);
+  trace.Heads("attention.xq_rope", q.data(), A::n_heads, A::head_dim);
+  trace.Heads("attention.xk_rope", k.data(), A::n_kv_heads, A::head_dim);
+
+  AppendRows(call, layer, k.data(), v.data(), A::kv_width);
+  trace.Attend({.q = q.data(),
+                .q_stride = A::q_width,
+                .out = merged.data(),
+                .out_stride = A::q_width,
+                .heads = A::n_heads,
+                .cache = call.cache,
+                .layer = layer,
+                .chunks = call.chunks,
+                .mode = call.mode,
+                .scratch = call.scratch->at(call.plan->attention)});
+  trace.Rows("attention.merged", merged.data(), A::q_width);
+
+  Project(call, merged, IntoView<OutputProjection<A>>(w.wo, update));
+  trace.Rows("attention.wo", update.data(), A::dim);
+}
+
+template <class A>
+void ApplyFeedForwardUpdate(const ForwardCall& call, std::size_t layer,
+                            const FeedForwardWeights<A>& w, const Activation<Residual<A>>& x,
+                            const Activation<Residual<A>>& update) {
+  const std::size_t rows = x.rows();
+  const Activation<Hidden<A>> gate(call.scratch->at(call.plan->gate), 1, rows);
+  const Activation<Hidden<A>> up(call.scratch->at(call.plan->up), 1, rows);
+  const Tracer trace(call, layer);
+
+  Project(call, x, IntoView<GateProjection<A>>(w.w1, gate), IntoView<UpProjection<A>>(w.w3, up));
+  trace.Rows("feed_forward.w1", gate.data(), A::ffn);
+  trace.Rows("feed_forward.w3", up.data(), A::ffn);
+
+  const Activation<operated<SiluGate<A>, Hidden<A>>> act = gate;  // in place
+  GateRows(call, gate.data(), up.data(), A::ffn, rows, act.data());
+  trace.Rows("feed_forward.act", act.data(), A::ffn);
+
+  Project(call, act, IntoView<DownProjection<A>>(w.w2, update));
+  trace.Rows("feed_forward.w2", update.data(), A::dim);
+}
+
+// Logits of the rows asked for, from the stream after the last block. All rows are normalised where
+// a trace wants to see them, else those asked for.
+template <class A>
+void ProjectVocabulary(const ForwardCall& call, const TransformerWeights<A>& w,
+                       const Activation<Residual<A>>& stream,
+                       const Activation<Residual<A>>& normed) {
+  const Tracer trace(call, no_layer);
+  if (trace.On()) {
+    Normalise<RmsNorm<A>, A>(call, w.norm, stream, normed);
+    trace.Rows("norm", normed.data(), A::dim);
+  }
+  const std::size_t n = call.logit_rows.size();
+  if (n == 0) return;
+  // Rows are ascending, so a row moves up only: the stream is no longer needed and holds them.
+  for (std::size_t i = 0; i < n; ++i) {
+    const float* from = stream.row(call.logit_rows[i]);
+    std::copy(from, from + A::dim, stream.row(i));
+  }
+  const Activation<Residual<A>> wanted(stream.data(), 1, n);
+  const Activation<Residual<A>> features(normed.data(), 1, n);
+  const Activation<Logits<A>> logits(call.logits, 1, n);
+  Normalise<RmsNorm<A>, A>(call, w.norm, wanted, features);
+  Project(call, features, IntoView<VocabularyProjection<A>>(w.output, logits));
+  if (n == call.tokens.size()) trace.Logits(logits.data(), A::vocab_size);
+}
+
+/// One pass over the tokens of a call. The caller has checked tokens, positions and plan.
+template <class A>
+void Forward(const TransformerWeights<A>& w, const ForwardCall& call) {
+  const std::size_t rows = call.tokens.size();
+  const Activation<Residual<A>> stream(call.scratch->at(call.plan->stream), 1, rows);
+  const Activation<Residual<A>> normed(call.scratch->at(call.plan->normed), 1, rows);
+  const Activation<Residual<A>> update(call.scratch->at(call.plan->update), 1, rows);
+
+  float* table = call.scratch->at(call.plan->rotary);
+  for (const SequenceChunk& chunk : call.chunks) {
+    fill_rotary_rows(call.inverse_frequencies, A::head_dim, chunk, table);
+  }
+  EmbedTokens(w.tok_embeddings.view, call.tokens.data(), rows, stream.data(), call.mode);
+  Tracer(call, no_layer).Rows("tok_embeddings", stream.data(), A::dim);
+
+  for (std::size_t layer = 0; layer < A::n_layers; ++layer) {
+    const BlockWeights<A>& block = w.layers[layer];
+    const Tracer trace(call, layer);
+
+    Normalise<RmsNorm<A, weight_id::attention_norm>, A>(call, block.attention_norm, stream, normed);
+    trace.Rows("attention_norm", normed.data(), A::dim);
+    ApplyAttentionUpdate<A>(call, layer, block.attention, normed, update);
+    AddUpdate<A>(call, stream, update);
+    trace.Rows("h", stream.data(), A::dim);
+
+    Normalise<RmsNorm<A, weight_id::ffn_norm>, A>(call, block.ffn_norm, stream, normed);
+    trace.Rows("ffn_norm", normed.data(), A::dim);
+    ApplyFeedForwardUpdate<A>(call, layer, block.feed_forward, normed, update);
+    AddUpdate<A>(call, stream, update);
+    trace.Rows("out", stream.data(), A::dim);
+  }
+  ProjectVocabulary<A>(call, w, stream, normed);
+}
+
+// The forward pass of the model at an index of a list.
+template <class... M>
+void ForwardByIndex(ModelList<M...>, std::size_t model, const void* weights, const ForwardCall& call) {
+  using Pass = void (*)(const void*, const ForwardCall&);
+  static constexpr Pass passes[] = {[](const void* w, const ForwardCall& c) {
+    using A = architecture_of<M>;
+    Forward<A>(*static_cast<const TransformerWeights<A>*>(w), c);
+  }...};
+  passes[model](weights, call);
+}
+template <class List>
+void ForwardOneOf(std::size_t model, const void* weights, const ForwardCall& call) {
+  ForwardByIndex(List{}, model, weights, call);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace quipu
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggle
