@@ -19,9 +19,14 @@ struct AccountLine {
   std::size_t out = 0;
   std::size_t times = 1;
   bool counted = true;
+  ShardAxis shard = ShardAxis::none;
 
   constexpr std::size_t parameters() const {
     return counted ? checked_mul(checked_mul(in, out, "parameters"), times, "parameters") : 0;
+  }
+  /// What one of `ranks` model-parallel ranks holds; a shared matrix is held once.
+  constexpr std::size_t parameters_of_rank(std::size_t ranks) const {
+    return shard == ShardAxis::none ? parameters() : parameters() / ranks;
   }
 };
 
@@ -40,7 +45,7 @@ constexpr void add_lines(Account& account, std::string_view group, std::size_t t
   for_each_member(weights, [&](const char* name, auto& member) {
     using Member = std::remove_cvref_t<decltype(member)>;
     if constexpr (quipu::detail::is_weight<Member>::value) {
-      account.push({group, name, Member::in, Member::out, times, true});
+      account.push({group, name, Member::in, Member::out, times, true, Member::id::shard});
     } else if constexpr (quipu::detail::is_array<Member>::value) {
       add_lines<typename Member::value_type>(account, name, times * std::tuple_size_v<Member>);
     } else {
@@ -61,7 +66,7 @@ constexpr Account account_of() {
     }
   } else if constexpr (requires { typename C::Weight; }) {
     account.push({"", C::Weight::is_vector ? "Weight vector" : "Weight matrix", C::Weight::in,
-                  C::Weight::out, 1, true});
+                  C::Weight::out, 1, true, C::Weight::id::shard});
   }
   return account;
 }

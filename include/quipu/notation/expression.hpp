@@ -150,11 +150,11 @@ constexpr Call<F, A> call(A) {
 
 namespace index {
 struct head {
-  static constexpr std::string_view text = "h";
+  static constexpr std::string_view text = "i";
 };
-/// The kv head that query head h reads.
+/// The kv head that query head i reads.
 struct kv_head_of {
-  static constexpr std::string_view text = "kv(h)";
+  static constexpr std::string_view text = "kv(i)";
 };
 }  // namespace index
 

@@ -84,7 +84,8 @@ QUIPU_SYMBOL(p, "p", "", "p", "start_pos + t", "positions of the tokens", "freqs
 QUIPU_SYMBOL(f, "f", "", "f", "freqs", "inverse frequencies, radians a position", "freqs_cis");
 QUIPU_SYMBOL(mask, "M", "", "M", "mask",
              "causal mask: 0 where a key may be seen, else minus infinity", "mask");
-QUIPU_SYMBOL(d_h, "d", "h", "d_h", "head_dim", "features of one head", "configuration");
+QUIPU_SYMBOL(d_h, "d", "head", "d_{\\mathrm{head}}", "head_dim", "features of one head",
+             "configuration");
 QUIPU_SYMBOL(P, "P", "", "P", "scores", "attention weights after softmax",
              "layers.N.attention.probs", "layers.N.attention.scaled_dot_product");
 QUIPU_SYMBOL(o, "o", "", "o", "output", "weighted values with the heads merged",
