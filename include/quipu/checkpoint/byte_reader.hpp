@@ -31,25 +31,23 @@ class ByteReader {
   std::string_view file() const { return file_; }
 
   /// FormatError unless `size` more bytes are there; `what` names the field.
-  void need(std::uint64_t size, std::string_view what) const {
+  void need(std::uint64_t size, const Words& what) const {
     if (size <= left()) return;
-    bad_format(file_, std::string(what) + " does not fit: " + std::to_string(size) +
-                          " bytes at offset " + std::to_string(position_) +
-                          ", but the file has only " + std::to_string(left()) +
+    bad_format(file_, what + " does not fit: " + decimal(size) + " bytes at offset " +
+                          decimal(position_) + ", but the file has only " + decimal(left()) +
                           " more (is it cut short?)");
   }
 
   /// FormatError unless `count` items of at least `least` bytes each can still be there. Guards
   /// every allocation and loop against a count that a file only claims.
-  void need_items(std::uint64_t count, std::size_t least, std::string_view what) const {
+  void need_items(std::uint64_t count, std::size_t least, const Words& what) const {
     if (count <= left() / least) return;
-    bad_format(file_, std::string(what) + ": " + std::to_string(count) +
-                          " claimed, but the rest of the file (" + std::to_string(left()) +
-                          " bytes) holds at most " + std::to_string(left() / least));
+    bad_format(file_, what + ": " + decimal(count) + " claimed, but the rest of the file (" +
+                          decimal(left()) + " bytes) holds at most " + decimal(left() / least));
   }
 
   template <class T>
-  T read(std::string_view what) {
+  T read(const Words& what) {
     static_assert(std::is_arithmetic_v<T>);
     need(sizeof(T), what);
     T value;
@@ -58,14 +56,14 @@ class ByteReader {
     return value;
   }
 
-  std::span<const std::byte> take(std::uint64_t size, std::string_view what) {
+  std::span<const std::byte> take(std::uint64_t size, const Words& what) {
     need(size, what);
     const auto part = bytes_.subspan(position_, static_cast<std::size_t>(size));
     position_ += part.size();
     return part;
   }
 
-  std::string_view text(std::uint64_t size, std::string_view what) {
+  std::string_view text(std::uint64_t size, const Words& what) {
     const auto part = take(size, what);
     return {reinterpret_cast<const char*>(part.data()), part.size()};
   }

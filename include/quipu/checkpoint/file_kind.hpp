@@ -55,17 +55,17 @@ inline FileFormat detect_format(std::span<const std::byte> bytes, const std::str
       "; quipu reads GGUF, safetensors and archives of torch.save (.pth)";
   for (const Kind& kind : kinds) {
     if (text.starts_with(kind.begin)) {
-      detail::bad_format(path, std::string(kind.what) + std::string(readable));
+      detail::bad_format(path, detail::Words(kind.what) + readable);
     }
   }
   if (text.size() > 262 && text.substr(257, 5) == "ustar") {
-    detail::bad_format(path, "a tar archive" + std::string(readable));
+    detail::bad_format(path, detail::Words("a tar archive") + readable);
   }
   if (path.ends_with(".gguf")) return FileFormat::gguf;
   if (path.ends_with(".safetensors")) return FileFormat::safetensors;
   if (path.ends_with(".pth") || path.ends_with(".pt")) return FileFormat::torch_pth;
-  detail::bad_format(path, "not a checkpoint: it begins with " +
-                               detail::in_quotes(text.substr(0, 16)) + std::string(readable));
+  detail::bad_format(
+      path, "not a checkpoint: it begins with " + detail::in_quotes(text.substr(0, 16)) + readable);
 }
 
 }  // namespace quipu

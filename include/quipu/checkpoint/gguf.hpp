@@ -71,7 +71,7 @@ class GgufFile {
   /// bool or std::string_view). FormatError names key, expected and found type.
   template <class T>
   T get(std::string_view key) const {
-    return scalar<T>(require(key), std::string(name(gguf_type_of<T>())));
+    return scalar<T>(require(key), name(gguf_type_of<T>()));
   }
 
   /// The same, empty if the key is missing (a wrong type is still an error).
@@ -89,7 +89,7 @@ class GgufFile {
       const T value = scalar<T>(*entry, "");
       if constexpr (std::is_signed_v<T>) {
         if (value < 0) {
-          detail::bad_field(path_, key_text(key), "no negative number", std::to_string(value));
+          detail::bad_field(path_, key_text(key), "no negative number", detail::decimal(value));
         }
       }
       return static_cast<std::uint64_t>(value);
@@ -130,7 +130,7 @@ class GgufFile {
   std::vector<T> get_array(std::string_view key) const {
     const GgufEntry& entry = require(key);
     if (entry.type != GgufType::array || entry.element != gguf_type_of<T>()) {
-      wrong_type(entry, "array of " + std::string(name(gguf_type_of<T>())));
+      wrong_type(entry, detail::Words("array of ") + name(gguf_type_of<T>()));
     }
     std::vector<T> out;
     out.reserve(entry.count);
@@ -153,7 +153,7 @@ class GgufFile {
   }
 
  private:
-  static std::string key_text(std::string_view key) { return "key " + detail::in_quotes(key); }
+  static detail::Words key_text(std::string_view key) { return "key " + detail::in_quotes(key); }
 
   const GgufEntry& require(std::string_view key) const {
     const GgufEntry* entry = find(key);
@@ -161,12 +161,12 @@ class GgufFile {
     return *entry;
   }
 
-  [[noreturn]] void wrong_type(const GgufEntry& entry, const std::string& expected) const {
+  [[noreturn]] void wrong_type(const GgufEntry& entry, const detail::Words& expected) const {
     detail::bad_field(path_, key_text(entry.key), "type " + expected, "type " + entry.type_text());
   }
 
   template <class T>
-  T scalar(const GgufEntry& entry, const std::string& expected) const {
+  T scalar(const GgufEntry& entry, const detail::Words& expected) const {
     if (entry.type != gguf_type_of<T>()) wrong_type(entry, expected);
     if constexpr (std::is_same_v<T, std::string_view>) {
       return {reinterpret_cast<const char*>(entry.value.data()) + 8, entry.value.size() - 8};
@@ -188,7 +188,7 @@ class GgufFile {
   void parse(std::span<const std::byte> bytes);
   GgufEntry read_entry(detail::ByteReader& reader) const;
   void skip_values(detail::ByteReader& reader, GgufType type, std::uint64_t count,
-                   const std::string& what) const;
+                   const detail::Words& what) const;
   TensorRecord read_tensor(detail::ByteReader& reader, Placement& placement) const;
   void place_tensors(std::span<const std::byte> bytes, std::size_t head_bytes,
                      std::span<const Placement> placements);
@@ -207,12 +207,12 @@ inline void GgufFile::parse(std::span<const std::byte> bytes) {
   if (magic != "GGUF") detail::bad_field(path_, "magic", "\"GGUF\"", detail::in_quotes(magic));
   version_ = reader.read<std::uint32_t>("version");
   if (version_ != 0 && (version_ & 0xffffU) == 0) {
-    detail::bad_format(path_, "a big-endian GGUF file (version " + std::to_string(version_ >> 24) +
+    detail::bad_format(path_, "a big-endian GGUF file (version " + detail::decimal(version_ >> 24) +
                                   " with its bytes in reverse order); quipu reads little-endian "
                                   "files: convert it again with --outtype and no --bigendian");
   }
   if (version_ != 2 && version_ != 3) {
-    detail::bad_field(path_, "version", "2 or 3", std::to_string(version_));
+    detail::bad_field(path_, "version", "2 or 3", detail::decimal(version_));
   }
   const auto tensor_count = reader.read<std::uint64_t>("number of tensors");
   const auto entry_count = reader.read<std::uint64_t>("number of metadata entries");
@@ -235,7 +235,7 @@ inline void GgufFile::parse(std::span<const std::byte> bytes) {
   alignment_ = get_if<std::uint32_t>("general.alignment").value_or(32);
   if (alignment_ == 0 || (alignment_ & (alignment_ - 1)) != 0) {
     detail::bad_field(path_, key_text("general.alignment"), "a power of two",
-                      std::to_string(alignment_));
+                      detail::decimal(alignment_));
   }
 
   // The least tensor: name length (8), number of extents (4), one extent (8), type (4), offset (8).
@@ -259,15 +259,15 @@ inline void GgufFile::parse(std::span<const std::byte> bytes) {
 
 inline GgufEntry GgufFile::read_entry(detail::ByteReader& reader) const {
   GgufEntry entry;
-  const std::string number = "metadata entry " + std::to_string(entries_.size());
+  const detail::Words ordinal = "metadata entry " + detail::decimal(entries_.size());
   entry.key =
-      reader.text(reader.read<std::uint64_t>(number + ", length of the key"), number + ", key");
-  if (entry.key.empty()) detail::bad_format(path_, number + ": the key is empty");
-  const std::string what = key_text(entry.key);
+      reader.text(reader.read<std::uint64_t>(ordinal + ", length of the key"), ordinal + ", key");
+  if (entry.key.empty()) detail::bad_format(path_, ordinal + ": the key is empty");
+  const detail::Words what = key_text(entry.key);
   const auto read_type = [&](const char* field) {
     const auto type = reader.read<std::uint32_t>(what + ", " + field);
     if (!is_gguf_type(type)) {
-      detail::bad_field(path_, what + ", " + field, "0 to 12", std::to_string(type));
+      detail::bad_field(path_, what + ", " + field, "0 to 12", detail::decimal(type));
     }
     return static_cast<GgufType>(type);
   };
@@ -289,13 +289,13 @@ inline GgufEntry GgufFile::read_entry(detail::ByteReader& reader) const {
 }
 
 inline void GgufFile::skip_values(detail::ByteReader& reader, GgufType type, std::uint64_t count,
-                                  const std::string& what) const {
+                                  const detail::Words& what) const {
   if (type == GgufType::string) {
     reader.need_items(count, 8, what + ", strings");
     for (std::uint64_t i = 0; i < count; ++i) {
       const auto length = reader.read<std::uint64_t>(what);
       if (length > reader.left()) {
-        detail::bad_format(path_, what + ": a string of " + std::to_string(length) +
+        detail::bad_format(path_, what + ": a string of " + detail::decimal(length) +
                                       " bytes runs past the end of the file");
       }
       reader.take(length, what);
@@ -308,21 +308,21 @@ inline void GgufFile::skip_values(detail::ByteReader& reader, GgufType type, std
   for (const std::byte b : values) {
     if (b > std::byte{1}) {
       detail::bad_field(path_, what, "a bool of 0 or 1",
-                        std::to_string(std::to_integer<unsigned>(b)));
+                        detail::decimal(std::to_integer<unsigned>(b)));
     }
   }
 }
 
 inline TensorRecord GgufFile::read_tensor(detail::ByteReader& reader, Placement& placement) const {
   TensorRecord tensor;
-  const std::string number = "tensor " + std::to_string(tensors_.size());
+  const detail::Words ordinal = "tensor " + detail::decimal(tensors_.size());
   tensor.name =
-      reader.text(reader.read<std::uint64_t>(number + ", length of the name"), number + ", name");
-  if (tensor.name.empty()) detail::bad_format(path_, number + ": the name is empty");
-  const std::string what = "tensor " + detail::in_quotes(tensor.name);
+      reader.text(reader.read<std::uint64_t>(ordinal + ", length of the name"), ordinal + ", name");
+  if (tensor.name.empty()) detail::bad_format(path_, ordinal + ": the name is empty");
+  const detail::Words what = "tensor " + detail::in_quotes(tensor.name);
   const auto rank = reader.read<std::uint32_t>(what + ", number of extents");
   if (rank < 1 || rank > 4) {
-    detail::bad_field(path_, what + ", number of extents", "1 to 4", std::to_string(rank));
+    detail::bad_field(path_, what + ", number of extents", "1 to 4", detail::decimal(rank));
   }
   std::size_t elements = 1;
   constexpr std::size_t limit = std::size_t{1} << 62;
@@ -343,8 +343,8 @@ inline TensorRecord GgufFile::read_tensor(detail::ByteReader& reader, Placement&
   if (const GgmlType* ggml = find_ggml_type(type)) {
     tensor.type_name = ggml->name;
     if (row % ggml->block_elements != 0) {
-      detail::bad_format(path_, what + ": a row of " + std::to_string(row) + " elements is not " +
-                                    "whole blocks of " + std::to_string(ggml->block_elements) +
+      detail::bad_format(path_, what + ": a row of " + detail::decimal(row) + " elements is not " +
+                                    "whole blocks of " + detail::decimal(ggml->block_elements) +
                                     ", as type " + tensor.type_name + " needs");
     }
     const std::size_t blocks = elements / ggml->block_elements;
@@ -353,7 +353,7 @@ inline TensorRecord GgufFile::read_tensor(detail::ByteReader& reader, Placement&
     }
     placement.bytes = blocks * ggml->block_bytes;
   } else {
-    tensor.type_name = "ggml type " + std::to_string(type);
+    tensor.type_name = "ggml type " + detail::decimal(type);
   }
   return tensor;
 }
@@ -364,15 +364,15 @@ inline void GgufFile::place_tensors(std::span<const std::byte> bytes, std::size_
   const std::size_t padded_head = round_up(head_bytes, alignment_, "head of a GGUF file");
   if (tensors_.empty()) {
     if (bytes.size() > padded_head) {
-      detail::bad_format(path_, std::to_string(bytes.size() - head_bytes) +
+      detail::bad_format(path_, detail::decimal(bytes.size() - head_bytes) +
                                     " bytes follow the metadata of a file without tensors");
     }
     return;
   }
   if (padded_head > bytes.size()) {
-    detail::bad_format(path_, "the file ends at " + std::to_string(bytes.size()) +
+    detail::bad_format(path_, "the file ends at " + detail::decimal(bytes.size()) +
                                   " bytes, before the tensors, which begin at " +
-                                  std::to_string(padded_head));
+                                  detail::decimal(padded_head));
   }
   const std::span<const std::byte> data = bytes.subspan(padded_head);
 
@@ -387,23 +387,23 @@ inline void GgufFile::place_tensors(std::span<const std::byte> bytes, std::size_
   for (std::size_t i = 0; i < order.size(); ++i) {
     TensorRecord& tensor = tensors_[order[i]];
     const Placement& placement = placements[order[i]];
-    const std::string what = "tensor " + detail::in_quotes(tensor.name);
+    const detail::Words what = "tensor " + detail::in_quotes(tensor.name);
     const std::size_t expected = round_up(end, alignment_, "offset of a tensor");
     if (placement.offset != expected) {
-      std::string why = " (not a multiple of the alignment)";
+      detail::Words why = " (not a multiple of the alignment)";
       if (placement.offset % alignment_ == 0) {
-        why = i == 0 ? " (nothing stands before it)"
-                     : std::string(placement.offset < end ? " (it overlaps tensor "
-                                                          : " (a gap after tensor ") +
-                           detail::in_quotes(tensors_[order[i - 1]].name) + ")";
+        why = i == 0                   ? " (nothing stands before it)"
+              : placement.offset < end ? " (it overlaps tensor "
+                                       : " (a gap after tensor ";
+        if (i > 0) why = why + detail::in_quotes(tensors_[order[i - 1]].name) + ")";
       }
-      detail::bad_field(path_, what + ", offset", std::to_string(expected),
-                        std::to_string(placement.offset) + why);
+      detail::bad_field(path_, what + ", offset", detail::decimal(expected),
+                        detail::decimal(placement.offset) + why);
     }
     if (expected > data.size()) {
-      detail::bad_format(path_, what + " begins at byte " + std::to_string(expected) +
+      detail::bad_format(path_, what + " begins at byte " + detail::decimal(expected) +
                                     " of the tensor data, which has only " +
-                                    std::to_string(data.size()) + " bytes (is it cut short?)");
+                                    detail::decimal(data.size()) + " bytes (is it cut short?)");
     }
     std::size_t size = placement.bytes;
     if (size == 0) {  // a type whose size nobody knows here: up to its neighbour
@@ -412,18 +412,19 @@ inline void GgufFile::place_tensors(std::span<const std::byte> bytes, std::size_
       size = static_cast<std::size_t>(next > expected ? next - expected : 0);
     }
     if (size > data.size() - expected) {
-      detail::bad_format(path_, what + " needs " + std::to_string(size) + " bytes at offset " +
-                                    std::to_string(expected) + " of the tensor data, which has " +
-                                    std::to_string(data.size()) + " bytes (is it cut short?)");
+      detail::bad_format(path_, what + " needs " + detail::decimal(size) + " bytes at offset " +
+                                    detail::decimal(expected) + " of the tensor data, which has " +
+                                    detail::decimal(data.size()) + " bytes (is it cut short?)");
     }
     tensor.data = data.data() + expected;
     tensor.bytes = size;
     end = expected + size;
   }
   if (data.size() > round_up(end, alignment_, "end of the tensors")) {
-    detail::bad_format(path_, std::to_string(data.size() - end) + " bytes follow the last tensor " +
+    detail::bad_format(path_, detail::decimal(data.size() - end) +
+                                  " bytes follow the last tensor " +
                                   detail::in_quotes(tensors_[order.back()].name) +
-                                  ", more than the padding to " + std::to_string(alignment_));
+                                  ", more than the padding to " + detail::decimal(alignment_));
   }
   for (const std::byte b : data.subspan(end)) {
     if (b != std::byte{0})

@@ -37,8 +37,8 @@ inline ModelFacts facts_from_gguf(const GgufFile& file) {
     const std::optional<std::size_t> found = size(key);
     if (found && facts.head_dim && *found != *facts.head_dim) {
       detail::bad_field(file.path(), "key " + detail::in_quotes(key),
-                        std::to_string(*facts.head_dim) + ", the length of a key",
-                        std::to_string(*found));
+                        detail::decimal(*facts.head_dim) + ", the length of a key",
+                        detail::decimal(*found));
     }
     if (found) facts.head_dim = found;
   }

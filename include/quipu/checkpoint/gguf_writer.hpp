@@ -149,21 +149,20 @@ class GgufWriter {
     std::vector<detail::TensorStream::Planned> out;
     std::unordered_set<std::string_view> names;
     for (const GgufPlan& tensor : plan) {
-      const std::string what = path + ": tensor " + detail::in_quotes(tensor.name);
+      const detail::Words what = detail::Words(path) + ": tensor " + detail::in_quotes(tensor.name);
       if (tensor.name.empty() || !names.insert(tensor.name).second) {
         raise<ArgumentError>(what + ": the name is empty or taken");
       }
       if (tensor.extents.empty() || tensor.extents.size() > 4) {
         raise<ArgumentError>(what + ": expected 1 to 4 extents, found " +
-                             std::to_string(tensor.extents.size()));
+                             detail::decimal(tensor.extents.size()));
       }
       for (const std::size_t extent : tensor.extents) {
         if (extent == 0) raise<ArgumentError>(what + ": an extent is 0");
       }
       if (!row_is_whole_blocks(tensor.type, tensor.extents.back())) {
-        raise<ArgumentError>(what + ": a row of " + std::to_string(tensor.extents.back()) +
-                             " elements is not whole blocks of " +
-                             std::string(quipu::name(tensor.type)));
+        raise<ArgumentError>(what + ": a row of " + detail::decimal(tensor.extents.back()) +
+                             " elements is not whole blocks of " + quipu::name(tensor.type));
       }
       out.push_back({tensor.name, bytes_of(tensor)});
     }

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "quipu/shape/error.hpp"
+#include "quipu/checkpoint/messages.hpp"
 
 namespace quipu {
 
@@ -42,14 +42,14 @@ constexpr std::size_t stored_row(RowOrder order, std::size_t row, std::size_t he
 }
 
 /// ArgumentError unless `rows` are whole heads of an even head_dim; `what` names the tensor.
-inline void check_rotary_rows(std::size_t rows, std::size_t head_dim, const std::string& what) {
+inline void check_rotary_rows(std::size_t rows, std::size_t head_dim, const detail::Words& what) {
   if (head_dim == 0 || head_dim % 2 != 0) {
     raise<ArgumentError>(what + ": head_dim: expected an even number, found " +
-                         std::to_string(head_dim));
+                         detail::decimal(head_dim));
   }
   if (rows % head_dim != 0) {
-    raise<ArgumentError>(what + ": " + std::to_string(rows) +
-                         " rows are not whole heads of head_dim " + std::to_string(head_dim));
+    raise<ArgumentError>(what + ": " + detail::decimal(rows) +
+                         " rows are not whole heads of head_dim " + detail::decimal(head_dim));
   }
 }
 

@@ -70,10 +70,10 @@ class JsonValue {
     if (is_null()) return "null";
     if (const bool* b = boolean()) return *b ? "true" : "false";
     if (const std::string* s = text()) return "the string " + detail::in_quotes(*s);
-    if (array() != nullptr) return "an array of " + std::to_string(array()->size());
+    if (array() != nullptr) return "an array of " + detail::decimal(array()->size());
     if (object() != nullptr) return "an object";
-    if (const auto* n = std::get_if<std::uint64_t>(&value_)) return std::to_string(*n);
-    if (const auto* n = std::get_if<std::int64_t>(&value_)) return std::to_string(*n);
+    if (const auto* n = std::get_if<std::uint64_t>(&value_)) return detail::decimal(*n);
+    if (const auto* n = std::get_if<std::int64_t>(&value_)) return detail::decimal(*n);
     return std::to_string(*std::get_if<double>(&value_));
   }
 
@@ -134,7 +134,7 @@ class JsonBuilder {
   }
   template <class Exception>
   bool parse_error(std::size_t position, const std::string&, const Exception&) {
-    return fail("not valid JSON near byte " + std::to_string(position));
+    return fail("not valid JSON near byte " + detail::decimal(position));
   }
 
   JsonValue root;
@@ -159,17 +159,17 @@ class JsonBuilder {
   }
   bool add(JsonValue&& value) {
     if (++values_ > limits_.values) {
-      return fail("more than " + std::to_string(limits_.values) + " JSON values");
+      return fail("more than " + detail::decimal(limits_.values) + " JSON values");
     }
     place(std::move(value));
     return true;
   }
   bool open(JsonValue&& value) {
     if (open_.size() == limits_.depth) {
-      return fail("JSON nested deeper than " + std::to_string(limits_.depth));
+      return fail("JSON nested deeper than " + detail::decimal(limits_.depth));
     }
     if (++values_ > limits_.values) {
-      return fail("more than " + std::to_string(limits_.values) + " JSON values");
+      return fail("more than " + detail::decimal(limits_.values) + " JSON values");
     }
     open_.push_back(place(std::move(value)));
     return true;
@@ -200,10 +200,22 @@ inline JsonValue parse_json(std::string_view text, std::string_view file,
   return std::move(builder.root);
 }
 
-/// The text as a JSON string, in quotes; bytes that are not UTF-8 become U+FFFD.
+/// The text as a JSON string, in quotes. Bytes above 0x7f are passed on: names are UTF-8.
 inline std::string json_quoted(std::string_view text) {
-  return nlohmann::json(std::string(text))
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20) {
+      out += "\\u00";
+      out += digits[byte >> 4];
+      out += digits[byte & 15];
+    } else {
+      if (c == '"' || c == '\\') out += '\\';
+      out += c;
+    }
+  }
+  return out + '"';
 }
 
 }  // namespace quipu

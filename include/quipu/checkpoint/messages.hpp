@@ -1,7 +1,13 @@
 // Words for the error messages of checkpoint/: names that come from a file are untrusted bytes.
+//
+// A message is put together from views and numbers only, and becomes a string when it is raised.
+// With std::string in their place, each of the hundred error paths had its chain of temporaries and
+// their clean-up, and a build with sanitizers took over a minute for these headers.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,45 +16,112 @@
 
 namespace quipu::detail {
 
-/// The bytes of a file's name or word, fit for a message: printable, in quotes, at most `limit`
-/// characters long (a hostile name may be gigabytes of escape sequences).
-inline std::string in_quotes(std::string_view bytes, std::size_t limit = 96) {
-  static constexpr char digits[] = "0123456789abcdef";
-  std::string out = "\"";
-  for (const char c : bytes.substr(0, limit)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f || byte == '"' || byte == '\\') {
-      out += "\\x";
-      out += digits[byte >> 4];
-      out += digits[byte & 15];
-    } else {
-      out += c;
+/// Pieces of a message, joined with `+`. Owns no text: what it refers to must outlive it.
+class Words {
+ public:
+  Words(const char* text) : Words(std::string_view(text)) {}         // NOLINT: a message reads
+  Words(const std::string& text) : Words(std::string_view(text)) {}  // NOLINT: like a sentence
+  Words(std::string_view text) { pieces_[count_++] = {text, 0, Kind::text}; }  // NOLINT
+
+  /// Bytes of a file: printable, in quotes, and cut (a hostile name may be gigabytes of escapes).
+  static Words in_quotes(std::string_view text) { return Words({text, 0, Kind::quoted}); }
+  static Words number(std::uint64_t value) { return Words({{}, value, Kind::number}); }
+  static Words negative(std::uint64_t value) { return Words({{}, value, Kind::negative}); }
+  static Words extents(std::span<const std::size_t> extents) {
+    return Words(
+        {{reinterpret_cast<const char*>(extents.data()), extents.size()}, 0, Kind::extents});
+  }
+
+  friend Words operator+(const Words& a, const Words& b) {
+    Words sum = a;
+    sum.add(b);
+    return sum;
+  }
+  friend Words&& operator+(Words&& a, const Words& b) {
+    a.add(b);
+    return static_cast<Words&&>(a);
+  }
+
+  std::string text() const;
+  operator std::string() const { return text(); }  // NOLINT: raise() wants a string
+
+ private:
+  enum class Kind : unsigned char { text, quoted, number, negative, extents };
+  struct Piece {
+    std::string_view text;  ///< of extents: their address and number
+    std::uint64_t number;
+    Kind kind;
+  };
+  static constexpr std::size_t capacity = 20;
+
+  explicit Words(const Piece& piece) { pieces_[count_++] = piece; }
+  void add(const Words& other) {
+    for (std::size_t i = 0; i < other.count_ && count_ < capacity; ++i) {
+      pieces_[count_++] = other.pieces_[i];
     }
   }
-  out += bytes.size() > limit ? "...\" (" + std::to_string(bytes.size()) + " bytes)"
-                              : std::string("\"");
+
+  Piece pieces_[capacity];  // the first count_ are set
+  std::size_t count_ = 0;
+};
+
+inline std::string Words::text() const {
+  static constexpr char digits[] = "0123456789abcdef";
+  constexpr std::size_t longest = 96;  // of a quoted name
+  std::string out;
+  for (std::size_t p = 0; p < count_; ++p) {
+    const Piece& piece = pieces_[p];
+    if (piece.kind == Kind::text) out += piece.text;
+    if (piece.kind == Kind::negative) out += '-';
+    if (piece.kind == Kind::number || piece.kind == Kind::negative) {
+      out += std::to_string(piece.number);
+    }
+    if (piece.kind == Kind::extents) {
+      const auto* extents = reinterpret_cast<const std::size_t*>(piece.text.data());
+      out += '[';
+      for (std::size_t i = 0; i < piece.text.size(); ++i) {
+        if (i != 0) out += ", ";
+        out += std::to_string(extents[i]);
+      }
+      out += ']';
+    }
+    if (piece.kind != Kind::quoted) continue;
+    out += '"';
+    for (const char c : piece.text.substr(0, longest)) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (byte < 0x20 || byte == 0x7f || byte == '"' || byte == '\\') {
+        out += "\\x";
+        out += digits[byte >> 4];
+        out += digits[byte & 15];
+      } else {
+        out += c;
+      }
+    }
+    out += piece.text.size() > longest ? "...\" (" + std::to_string(piece.text.size()) + " bytes)"
+                                       : std::string("\"");
+  }
   return out;
 }
 
-/// "[576, 49152]".
-inline std::string extents_text(std::span<const std::size_t> extents) {
-  std::string out = "[";
-  for (std::size_t i = 0; i < extents.size(); ++i) {
-    if (i != 0) out += ", ";
-    out += std::to_string(extents[i]);
+inline Words in_quotes(std::string_view text) { return Words::in_quotes(text); }
+inline Words extents_text(std::span<const std::size_t> extents) { return Words::extents(extents); }
+template <std::integral T>
+Words decimal(T value) {
+  if constexpr (std::signed_integral<T>) {
+    if (value < 0) return Words::negative(std::uint64_t{0} - static_cast<std::uint64_t>(value));
   }
-  return out + "]";
+  return Words::number(static_cast<std::uint64_t>(value));
 }
 
 /// FormatError "FILE: WHAT".
-[[noreturn]] inline void bad_format(std::string_view file, const std::string& what) {
-  raise<FormatError>(std::string(file) + ": " + what);
+[[noreturn]] inline void bad_format(const Words& file, const Words& what) {
+  raise<FormatError>(file + ": " + what);
 }
 
 /// FormatError "FILE: FIELD: expected EXPECTED, found FOUND".
-[[noreturn]] inline void bad_field(std::string_view file, const std::string& field,
-                                   const std::string& expected, const std::string& found) {
-  bad_format(file, field + ": expected " + expected + ", found " + found);
+[[noreturn]] inline void bad_field(const Words& file, const Words& field, const Words& expected,
+                                   const Words& found) {
+  raise<FormatError>(file + ": " + field + ": expected " + expected + ", found " + found);
 }
 
 }  // namespace quipu::detail

@@ -50,10 +50,10 @@ inline std::size_t ffn_width_by_rule(std::size_t dim, std::size_t multiple_of,
                                      std::optional<double> multiplier, std::string_view file) {
   constexpr std::size_t limit = std::size_t{1} << 40;
   if (dim == 0 || dim > limit) {
-    detail::bad_field(file, "dim", "1 to 2^40", std::to_string(dim));
+    detail::bad_field(file, "dim", "1 to 2^40", detail::decimal(dim));
   }
   if (multiple_of == 0 || multiple_of > limit) {
-    detail::bad_field(file, "multiple_of", "1 to 2^40", std::to_string(multiple_of));
+    detail::bad_field(file, "multiple_of", "1 to 2^40", detail::decimal(multiple_of));
   }
   std::size_t width = 2 * (4 * dim) / 3;
   if (multiplier) {

@@ -142,11 +142,11 @@ inline Checkpoint open_meta(const std::filesystem::path& folder, const OpenOptio
     const std::optional<std::size_t> number = meta_part_number(file_name);
     if (!number) continue;
     if (*number < parts.size()) {
-      bad_format(folder.string(), "both " + parts[*number] + " and " + file_name + " are part " +
-                                      std::to_string(*number));
+      bad_format(folder.string(),
+                 "both " + parts[*number] + " and " + file_name + " are part " + decimal(*number));
     }
     if (*number > parts.size()) {
-      bad_format(folder.string(), "part " + std::to_string(parts.size()) +
+      bad_format(folder.string(), "part " + decimal(parts.size()) +
                                       " of consolidated.NN.pth is missing, but there is " +
                                       file_name + " (a stray shard?)");
     }
@@ -162,7 +162,7 @@ inline Checkpoint open_meta(const std::filesystem::path& folder, const OpenOptio
     const MappedFile& map = checkpoint.files.back();
     const FileFormat found = detect_format(map.bytes(), map.path());
     if (found != FileFormat::torch_pth) {
-      bad_field(map.path(), "format", "an archive of torch.save", std::string(name(found)));
+      bad_field(map.path(), "format", "an archive of torch.save", name(found));
     }
     for (TensorRecord& tensor : read_tensors(checkpoint, part, found, options)) {
       tensors.push_back(std::move(tensor));
@@ -198,7 +198,7 @@ inline Checkpoint open_sharded(const std::filesystem::path& index_path, bool fac
   std::map<std::string, std::string, std::less<>> shard_of;  // tensor -> file
   std::map<std::string, std::size_t, std::less<>> shards;    // file -> index into files
   for (const JsonMember& member : *weight_map->object()) {
-    const std::string what = "weight_map, " + in_quotes(member.key);
+    const Words what = "weight_map, " + in_quotes(member.key);
     const std::string* file = member.value.text();
     if (file == nullptr) bad_field(index_name, what, "a file name", member.value.describe());
     if (file->empty() || file->find_first_of(std::string_view("/\\\0", 3)) != std::string::npos ||
@@ -311,7 +311,7 @@ inline Checkpoint open_folder(const std::filesystem::path& folder, const OpenOpt
   const bool has_model =
       std::find(safetensors.begin(), safetensors.end(), "model.safetensors") != safetensors.end();
   if (!has_model && safetensors.size() > 1) {
-    bad_format(folder.string(), "holds " + std::to_string(safetensors.size()) +
+    bad_format(folder.string(), "holds " + decimal(safetensors.size()) +
                                     " .safetensors files, but no model.safetensors.index.json that "
                                     "says which tensor stands where");
   }

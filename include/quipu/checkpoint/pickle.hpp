@@ -119,7 +119,7 @@ inline std::string pickle_opcode_name(std::uint8_t code) {
   for (const Name& entry : names) {
     if (static_cast<std::uint8_t>(entry.code) == code) return std::string(entry.name);
   }
-  return "of number " + std::to_string(code);
+  return "of number " + decimal(code);
 }
 
 class Unpickler {
@@ -166,8 +166,8 @@ class Unpickler {
     return names[static_cast<std::size_t>(kind)];
   }
 
-  [[noreturn]] void fail(const std::string& why) const {
-    bad_format(file_, "pickle, byte " + std::to_string(opcode_at_) + ": " + why);
+  [[noreturn]] void fail(const Words& why) const {
+    bad_format(file_, "pickle, byte " + decimal(opcode_at_) + ": " + why);
   }
 
   Id make(Kind kind) {
@@ -216,20 +216,20 @@ class Unpickler {
   }
   void recall(std::uint64_t index) {
     const auto at = memo_.find(index);
-    if (at == memo_.end()) fail("memo entry " + std::to_string(index) + " does not exist");
+    if (at == memo_.end()) fail("memo entry " + decimal(index) + " does not exist");
     stack_.push_back(at->second);
   }
 
   const Node& expect(Id id, Kind kind, const char* what) const {
     const Node& node = nodes_[id];
     if (node.kind != kind) {
-      fail(std::string(what) + ": expected " + kind_name(kind) + ", found " + kind_name(node.kind));
+      fail(Words(what) + ": expected " + kind_name(kind) + ", found " + kind_name(node.kind));
     }
     return node;
   }
   std::uint64_t size_of(Id id, const char* what) const {
     const Node& node = expect(id, Kind::integer, what);
-    if (node.integer < 0) fail(std::string(what) + " is negative: " + std::to_string(node.integer));
+    if (node.integer < 0) fail(Words(what) + " is negative: " + decimal(node.integer));
     return static_cast<std::uint64_t>(node.integer);
   }
 
@@ -239,7 +239,7 @@ class Unpickler {
     detail::ByteReader ahead = reader_;
     std::size_t length = 0;
     while (ahead.read<char>(what) != '\n') {
-      if (++length > limit) fail(std::string(what) + " is longer than 256 bytes");
+      if (++length > limit) fail(Words(what) + " is longer than 256 bytes");
     }
     const std::string_view word = reader_.text(length, what);
     reader_.read<char>(what);
@@ -284,7 +284,7 @@ inline void Unpickler::push_global(std::string_view module, std::string_view glo
 inline void Unpickler::persistent_storage() {
   const Node& id = expect(pop(), Kind::tuple, "persistent id");
   if (id.items.size() != 5) {
-    fail("persistent id: expected 5 parts, found " + std::to_string(id.items.size()));
+    fail("persistent id: expected 5 parts, found " + decimal(id.items.size()));
   }
   const Node& word = expect(id.items[0], Kind::text, "persistent id, kind");
   if (word.text != "storage")
@@ -321,8 +321,7 @@ inline void Unpickler::reduce() {
 // (storage, offset, extents, strides, requires_grad, hooks[, metadata])
 inline void Unpickler::rebuild_tensor(const std::vector<Id>& arguments) {
   if (arguments.size() != 6 && arguments.size() != 7) {
-    fail("_rebuild_tensor_v2: expected 6 or 7 arguments, found " +
-         std::to_string(arguments.size()));
+    fail("_rebuild_tensor_v2: expected 6 or 7 arguments, found " + decimal(arguments.size()));
   }
   PickledTensor tensor;
   const Node& node = expect(arguments[0], Kind::storage, "_rebuild_tensor_v2, storage");
@@ -337,8 +336,8 @@ inline void Unpickler::rebuild_tensor(const std::vector<Id>& arguments) {
   constexpr std::size_t most = 8;
   if (extents.items.size() > most) fail("_rebuild_tensor_v2: more than 8 extents");
   if (extents.items.size() != strides.items.size()) {
-    fail("_rebuild_tensor_v2: " + std::to_string(extents.items.size()) + " extents, but " +
-         std::to_string(strides.items.size()) + " strides");
+    fail("_rebuild_tensor_v2: " + decimal(extents.items.size()) + " extents, but " +
+         decimal(strides.items.size()) + " strides");
   }
   for (const Id id : extents.items) tensor.extents.push_back(size_of(id, "an extent"));
   for (const Id id : strides.items) tensor.strides.push_back(size_of(id, "a stride"));
@@ -350,7 +349,7 @@ inline void Unpickler::set_items(const std::vector<Id>& items) {
   if (items.size() % 2 != 0) fail("a key without a value");
   Node& dict = top();
   if (dict.kind != Kind::dict) {
-    fail(std::string("items are set in ") + kind_name(dict.kind) + ", not in a dict");
+    fail(Words("items are set in ") + kind_name(dict.kind) + ", not in a dict");
   }
   dict.items.insert(dict.items.end(), items.begin(), items.end());
 }
@@ -359,14 +358,14 @@ inline std::vector<PickledTensor> Unpickler::state_dict() {
   opcode_at_ = reader_.position();
   const Id root = pop();
   if (!stack_.empty()) fail("values are left on the stack");
-  if (reader_.left() != 0) fail(std::to_string(reader_.left()) + " bytes follow the end");
+  if (reader_.left() != 0) fail(decimal(reader_.left()) + " bytes follow the end");
   const Node& dict = expect(root, Kind::dict, "what the file holds");
   std::vector<PickledTensor> out;
   std::unordered_map<std::string_view, bool> seen;
   for (std::size_t i = 0; i < dict.items.size(); i += 2) {
     const std::string_view key = expect(dict.items[i], Kind::text, "a key of the state dict").text;
     const Node& value = nodes_[dict.items[i + 1]];
-    const std::string what = "tensor " + in_quotes(key);
+    const Words what = "tensor " + in_quotes(key);
     if (value.kind != Kind::tensor) {
       fail(what + ": expected a tensor, found " + kind_name(value.kind) +
            " (a state dict of tensors is wanted)");
@@ -385,7 +384,7 @@ inline std::vector<PickledTensor> Unpickler::run() {
   }
   const auto protocol = reader_.read<std::uint8_t>("pickle, protocol");
   if (protocol < 2 || protocol > 4) {
-    fail("protocol: expected 2 to 4, found " + std::to_string(protocol));
+    fail("protocol: expected 2 to 4, found " + decimal(protocol));
   }
   for (;;) {
     opcode_at_ = reader_.position();
@@ -457,7 +456,7 @@ inline std::vector<PickledTensor> Unpickler::run() {
         break;
       case 0x8a: {  // LONG1: little-endian two's complement of the given length
         const auto length = reader_.read<std::uint8_t>("LONG1, length");
-        if (length > 8) fail("an integer of " + std::to_string(length) + " bytes");
+        if (length > 8) fail("an integer of " + decimal(length) + " bytes");
         const std::string_view bytes = reader_.text(length, "LONG1");
         const bool negative = length > 0 && (static_cast<unsigned char>(bytes.back()) & 0x80) != 0;
         std::int64_t value = negative ? -1 : 0;
@@ -519,7 +518,7 @@ inline std::vector<PickledTensor> Unpickler::run() {
       case 'b': {  // BUILD: a state dict's own attributes (`_metadata`), which hold no tensors
         pop();
         if (top().kind != Kind::dict) {
-          fail(std::string("BUILD on ") + kind_name(top().kind) + ", allowed on a dict only");
+          fail(Words("BUILD on ") + kind_name(top().kind) + ", allowed on a dict only");
         }
         break;
       }
@@ -541,8 +540,8 @@ inline constexpr std::size_t most_pickle_bytes = std::size_t{16} << 20;
 inline std::vector<PickledTensor> read_state_dict_pickle(std::string_view pickle,
                                                          std::string_view file) {
   if (pickle.size() > most_pickle_bytes) {
-    detail::bad_field(file, "size of the pickle", "at most " + std::to_string(most_pickle_bytes),
-                      std::to_string(pickle.size()));
+    detail::bad_field(file, "size of the pickle", "at most " + detail::decimal(most_pickle_bytes),
+                      detail::decimal(pickle.size()));
   }
   return detail::Unpickler(pickle, file).run();
 }

@@ -97,17 +97,17 @@ inline void SafetensorsFile::parse(std::span<const std::byte> bytes,
   // The file's size first: a header that cannot be there is damage, however long is allowed.
   if (header_bytes > reader.left()) {
     detail::bad_field(path_, "header length",
-                      "at most " + std::to_string(reader.left()) + " (the rest of the file)",
-                      std::to_string(header_bytes));
+                      "at most " + detail::decimal(reader.left()) + " (the rest of the file)",
+                      detail::decimal(header_bytes));
   }
   if (header_bytes > limits.header_bytes) {
     detail::bad_field(
         path_, "header length",
-        "at most " + std::to_string(limits.header_bytes) + " (SafetensorsLimits::header_bytes)",
-        std::to_string(header_bytes));
+        "at most " + detail::decimal(limits.header_bytes) + " (SafetensorsLimits::header_bytes)",
+        detail::decimal(header_bytes));
   }
   if (header_bytes < 2) {
-    detail::bad_field(path_, "header length", "at least 2", std::to_string(header_bytes));
+    detail::bad_field(path_, "header length", "at least 2", detail::decimal(header_bytes));
   }
   const std::string_view header = reader.text(header_bytes, "header");
   if (header.front() != '{') {
@@ -134,19 +134,19 @@ inline void SafetensorsFile::parse(std::span<const std::byte> bytes,
   std::uint64_t end = 0;
   for (const auto& [range, index] : ranges) {
     TensorRecord& tensor = tensors_[index];
-    const std::string what = "tensor " + detail::in_quotes(tensor.name);
+    const detail::Words what = "tensor " + detail::in_quotes(tensor.name);
     if (range.first != end) {
-      const std::string why = sorted.empty()      ? " (nothing stands before it)"
-                              : range.first < end ? " (it overlaps the tensor before it, "
-                                                  : " (a gap after tensor ";
-      detail::bad_field(path_, what + ", begin of data_offsets", std::to_string(end),
-                        std::to_string(range.first) + why +
+      const detail::Words why = sorted.empty()      ? " (nothing stands before it)"
+                                : range.first < end ? " (it overlaps tensor "
+                                                    : " (a gap after tensor ";
+      detail::bad_field(path_, what + ", begin of data_offsets", detail::decimal(end),
+                        detail::decimal(range.first) + why +
                             (sorted.empty() ? "" : detail::in_quotes(sorted.back().name) + ")"));
     }
     if (range.second > data.size()) {
-      detail::bad_format(path_, what + " ends at byte " + std::to_string(range.second) +
+      detail::bad_format(path_, what + " ends at byte " + detail::decimal(range.second) +
                                     " of the tensor data, which has only " +
-                                    std::to_string(data.size()) + " bytes (is it cut short?)");
+                                    detail::decimal(data.size()) + " bytes (is it cut short?)");
     }
     tensor.data = data.data() + range.first;
     tensor.bytes = static_cast<std::size_t>(range.second - range.first);
@@ -155,7 +155,7 @@ inline void SafetensorsFile::parse(std::span<const std::byte> bytes,
   }
   tensors_ = std::move(sorted);
   if (end != data.size()) {
-    detail::bad_format(path_, std::to_string(data.size() - end) +
+    detail::bad_format(path_, detail::decimal(data.size() - end) +
                                   " bytes follow the last tensor; the format allows none");
   }
 }
@@ -177,7 +177,7 @@ inline void SafetensorsFile::read_metadata(const JsonValue& value) {
 
 inline std::pair<std::uint64_t, std::uint64_t> SafetensorsFile::read_tensor(
     const JsonMember& member) {
-  const std::string what = "tensor " + detail::in_quotes(member.key);
+  const detail::Words what = "tensor " + detail::in_quotes(member.key);
   if (member.value.object() == nullptr) {
     detail::bad_field(path_, what, "an object", member.value.describe());
   }
@@ -231,9 +231,9 @@ inline std::pair<std::uint64_t, std::uint64_t> SafetensorsFile::read_tensor(
   }
   if (element_bytes != 0 && *end - *begin != elements * element_bytes) {
     detail::bad_field(path_, what + ", data_offsets",
-                      std::to_string(elements * element_bytes) + " bytes for " + tensor.type_name +
+                      detail::decimal(elements * element_bytes) + " bytes for " + tensor.type_name +
                           " " + detail::extents_text(tensor.extents),
-                      std::to_string(*end - *begin));
+                      detail::decimal(*end - *begin));
   }
   tensors_.push_back(std::move(tensor));
   return {*begin, *end};

@@ -102,7 +102,7 @@ class TensorSource {
 };
 
 inline TensorSource TensorSource::whole(const TensorRecord& record) {
-  const std::string what = "tensor " + detail::in_quotes(record.name);
+  const detail::Words what = "tensor " + detail::in_quotes(record.name);
   if (!record.type) {
     detail::bad_format(what, "the element type " + detail::in_quotes(record.type_name) +
                                  " is none that quipu computes with");
@@ -118,14 +118,14 @@ inline TensorSource TensorSource::whole(const TensorRecord& record) {
   source.rows_ = rank == 2 ? record.extents[0] : 1;
   source.cols_ = record.extents[rank - 1];
   if (!row_is_whole_blocks(source.type_, source.cols_)) {
-    detail::bad_format(what, "rows of " + std::to_string(source.cols_) +
+    detail::bad_format(what, "rows of " + detail::decimal(source.cols_) +
                                  " elements are not whole blocks of " +
-                                 std::to_string(info(source.type_).block_elements));
+                                 detail::decimal(info(source.type_).block_elements));
   }
   const std::size_t stride = source.row_bytes();
   if (checked_mul(source.rows_, stride, "bytes of a tensor") != record.bytes) {
-    detail::bad_field(what, "bytes", std::to_string(source.rows_ * stride),
-                      std::to_string(record.bytes));
+    detail::bad_field(what, "bytes", detail::decimal(source.rows_ * stride),
+                      detail::decimal(record.bytes));
   }
   source.pieces_.push_back({record.data, stride, 0, source.rows_, 0, stride});
   return source;
@@ -136,13 +136,13 @@ inline TensorSource TensorSource::merge(std::span<const TensorRecord* const> sha
   if (shards.empty()) raise<ArgumentError>("TensorSource::merge: no shards");
   TensorSource merged = whole(*shards[0]);
   if (shards.size() == 1) return merged;
-  const std::string what = "tensor " + detail::in_quotes(merged.name_);
+  const detail::Words what = "tensor " + detail::in_quotes(merged.name_);
   if (axis == ShardAxis::rows && shards[0]->extents.size() == 1) {
     detail::bad_format(what, "a vector cannot be cut by rows");
   }
   for (std::size_t rank = 1; rank < shards.size(); ++rank) {
     const TensorRecord& shard = *shards[rank];
-    const std::string field = "shard " + std::to_string(rank);
+    const detail::Words field = "shard " + detail::decimal(rank);
     if (shard.type_name != shards[0]->type_name) {
       detail::bad_field(what, field + ", element type", shards[0]->type_name, shard.type_name);
     }
@@ -169,9 +169,10 @@ inline TensorSource TensorSource::merge(std::span<const TensorRecord* const> sha
 }
 
 inline TensorSource TensorSource::slice(ShardAxis axis, std::size_t rank, std::size_t ranks) const {
-  const std::string what = "tensor " + detail::in_quotes(name_);
+  const detail::Words what = "tensor " + detail::in_quotes(name_);
   if (ranks == 0 || rank >= ranks) {
-    raise<ArgumentError>(what + ": rank " + std::to_string(rank) + " of " + std::to_string(ranks));
+    raise<ArgumentError>(what + ": rank " + detail::decimal(rank) + " of " +
+                         detail::decimal(ranks));
   }
   if (axis == ShardAxis::none || ranks == 1) return *this;
   const bool by_rows = axis == ShardAxis::rows;
@@ -181,9 +182,9 @@ inline TensorSource TensorSource::slice(ShardAxis axis, std::size_t rank, std::s
                                                         : head_dim_;
   const std::size_t extent = by_rows ? rows_ : cols_;
   if (extent % ranks != 0 || extent / ranks % unit != 0) {
-    raise<ArgumentError>(what + ": " + std::to_string(extent) + (by_rows ? " rows" : " columns") +
-                         " do not divide among " + std::to_string(ranks) + " ranks" +
-                         (unit == 1 ? "" : " in units of " + std::to_string(unit)));
+    raise<ArgumentError>(what + ": " + detail::decimal(extent) + (by_rows ? " rows" : " columns") +
+                         " do not divide among " + detail::decimal(ranks) + " ranks" +
+                         (unit == 1 ? "" : " in units of " + detail::decimal(unit)));
   }
   TensorSource part = *this;
   part.pieces_.clear();
@@ -217,8 +218,8 @@ inline TensorSource TensorSource::reordered(RowOrder order, std::size_t head_dim
 
 inline void TensorSource::read_rows(std::size_t first, std::size_t count, std::byte* out) const {
   if (first > rows_ || count > rows_ - first) {
-    raise<ArgumentError>("tensor " + detail::in_quotes(name_) + ": rows " + std::to_string(first) +
-                         " to " + std::to_string(first + count) + " of " + std::to_string(rows_));
+    raise<ArgumentError>("tensor " + detail::in_quotes(name_) + ": rows " + detail::decimal(first) +
+                         " to " + detail::decimal(first + count) + " of " + detail::decimal(rows_));
   }
   const std::size_t stride = row_bytes();
   for (std::size_t i = 0; i < count; ++i) {

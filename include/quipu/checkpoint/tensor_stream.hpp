@@ -56,8 +56,8 @@ class TensorStream {
     }
     if (bytes.size() > due.bytes - written_) {
       raise<ArgumentError>(file_.path() + ": tensor " + in_quotes(tensor_name) + " has " +
-                           std::to_string(due.bytes) + " bytes, and " +
-                           std::to_string(written_ + bytes.size()) + " were given");
+                           detail::decimal(due.bytes) + " bytes, and " +
+                           detail::decimal(written_ + bytes.size()) + " were given");
     }
     file_.write(bytes);
     written_ += bytes.size();

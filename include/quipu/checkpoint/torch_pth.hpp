@@ -69,7 +69,7 @@ inline std::vector<TensorRecord> read_torch_file(std::span<const std::byte> byte
   const std::string text = archive.unpack(*pickle, most_pickle_bytes);
   std::vector<TensorRecord> out;
   for (const PickledTensor& pickled : read_state_dict_pickle(text, path)) {
-    const std::string what = "tensor " + detail::in_quotes(pickled.name);
+    const detail::Words what = "tensor " + detail::in_quotes(pickled.name);
     const TorchStorageType& type = *pickled.storage_type;
     const ZipEntry* entry = archive.find(root + "data/" + pickled.storage_key);
     if (entry == nullptr) {
@@ -82,8 +82,8 @@ inline std::vector<TensorRecord> read_torch_file(std::span<const std::byte> byte
         storage.size() % type.element_bytes != 0) {
       detail::bad_field(
           path, what + ", bytes of its storage " + detail::in_quotes(entry->name),
-          std::to_string(pickled.storage_elements) + " elements of " + std::string(type.type_name),
-          std::to_string(storage.size()) + " bytes");
+          detail::decimal(pickled.storage_elements) + " elements of " + type.type_name,
+          detail::decimal(storage.size()) + " bytes");
     }
     TensorRecord tensor;
     tensor.name = pickled.name;
@@ -96,22 +96,22 @@ inline std::vector<TensorRecord> read_torch_file(std::span<const std::byte> byte
       const std::uint64_t extent = pickled.extents[i];
       if (extent == 0) detail::bad_format(path, what + ": an extent is 0");
       if (extent > 1 && pickled.strides[i] != elements) {
-        detail::bad_field(path, what + ", stride of extent " + std::to_string(i),
-                          std::to_string(elements) + " (contiguous)",
-                          std::to_string(pickled.strides[i]));
+        detail::bad_field(path, what + ", stride of extent " + detail::decimal(i),
+                          detail::decimal(elements) + " (contiguous)",
+                          detail::decimal(pickled.strides[i]));
       }
       if (extent > pickled.storage_elements / elements) {
         detail::bad_format(path, what + ": more elements than its storage of " +
-                                     std::to_string(pickled.storage_elements));
+                                     detail::decimal(pickled.storage_elements));
       }
       elements *= extent;
     }
     if (elements > pickled.storage_elements ||
         pickled.offset > pickled.storage_elements - elements) {
-      detail::bad_format(path, what + ": " + std::to_string(elements) + " elements from offset " +
-                                   std::to_string(pickled.offset) +
+      detail::bad_format(path, what + ": " + detail::decimal(elements) + " elements from offset " +
+                                   detail::decimal(pickled.offset) +
                                    " run past the end of its storage of " +
-                                   std::to_string(pickled.storage_elements));
+                                   detail::decimal(pickled.storage_elements));
     }
     tensor.extents.assign(pickled.extents.begin(), pickled.extents.end());
     tensor.data = storage.data() + pickled.offset * type.element_bytes;

@@ -63,10 +63,10 @@ class ZipArchive {
   /// The bytes of an entry copied out, unpacked if need be, with the CRC-32 checked. For entries of
   /// moderate size: FormatError beyond `most` bytes.
   std::string unpack(const ZipEntry& entry, std::size_t most) const {
-    const std::string what = "zip entry " + detail::in_quotes(entry.name);
+    const detail::Words what = "zip entry " + detail::in_quotes(entry.name);
     if (entry.bytes > most) {
-      detail::bad_field(path_, what + ", size", "at most " + std::to_string(most),
-                        std::to_string(entry.bytes));
+      detail::bad_field(path_, what + ", size", "at most " + detail::decimal(most),
+                        detail::decimal(entry.bytes));
     }
     Source source{bytes_};
     const Handle archive = open_archive(source);
@@ -162,25 +162,25 @@ inline void ZipArchive::read_directory() {
   }
   constexpr std::size_t least_entry = 46;  // bytes of an entry of the central directory
   if (info.number_entry > bytes_.size() / least_entry) {
-    detail::bad_format(path_, "the zip archive claims " + std::to_string(info.number_entry) +
+    detail::bad_format(path_, "the zip archive claims " + detail::decimal(info.number_entry) +
                                   " entries, more than fit in it");
   }
   int code = info.number_entry == 0 ? UNZ_END_OF_LIST_OF_FILE : unzGoToFirstFile(archive.get());
   while (code == UNZ_OK) {
-    const std::string number = "zip entry " + std::to_string(entries_.size());
+    const detail::Words ordinal = "zip entry " + detail::decimal(entries_.size());
     unz_file_info64 file{};
     char name[512];
     if (unzGetCurrentFileInfo64(archive.get(), &file, name, sizeof(name), nullptr, 0, nullptr, 0) !=
         UNZ_OK) {
-      detail::bad_format(path_, number + " of the central directory cannot be read");
+      detail::bad_format(path_, ordinal + " of the central directory cannot be read");
     }
     if (file.size_filename == 0 || file.size_filename >= sizeof(name)) {
       detail::bad_format(path_,
-                         number + ": a name of " + std::to_string(file.size_filename) + " bytes");
+                         ordinal + ": a name of " + detail::decimal(file.size_filename) + " bytes");
     }
     ZipEntry entry;
     entry.name.assign(name, file.size_filename);
-    const std::string what = "zip entry " + detail::in_quotes(entry.name);
+    const detail::Words what = "zip entry " + detail::in_quotes(entry.name);
     constexpr uLong encrypted = 1;
     if ((file.flag & encrypted) != 0) detail::bad_format(path_, what + " is encrypted");
     entry.stored = file.compression_method == 0;
@@ -193,13 +193,13 @@ inline void ZipArchive::read_directory() {
     const std::uint64_t offset = unzGetCurrentFileZStreamPos64(archive.get());
     unzCloseCurrentFile(archive.get());
     if (offset > bytes_.size() || file.compressed_size > bytes_.size() - offset) {
-      detail::bad_format(path_, what + ": its " + std::to_string(file.compressed_size) +
-                                    " bytes at offset " + std::to_string(offset) +
+      detail::bad_format(path_, what + ": its " + detail::decimal(file.compressed_size) +
+                                    " bytes at offset " + detail::decimal(offset) +
                                     " run past the end of the file (is it cut short?)");
     }
     if (entry.stored && file.compressed_size != file.uncompressed_size) {
-      detail::bad_field(path_, what + ", stored size", std::to_string(file.uncompressed_size),
-                        std::to_string(file.compressed_size));
+      detail::bad_field(path_, what + ", stored size", detail::decimal(file.uncompressed_size),
+                        detail::decimal(file.compressed_size));
     }
     entry.offset = static_cast<std::size_t>(offset);
     entry.stored_bytes = static_cast<std::size_t>(file.compressed_size);
@@ -208,8 +208,8 @@ inline void ZipArchive::read_directory() {
     code = unzGoToNextFile(archive.get());
   }
   if (code != UNZ_END_OF_LIST_OF_FILE || entries_.size() != info.number_entry) {
-    detail::bad_format(path_, "the zip archive claims " + std::to_string(info.number_entry) +
-                                  " entries, but only " + std::to_string(entries_.size()) +
+    detail::bad_format(path_, "the zip archive claims " + detail::decimal(info.number_entry) +
+                                  " entries, but only " + detail::decimal(entries_.size()) +
                                   " can be read");
   }
   std::sort(entries_.begin(), entries_.end(),
