@@ -259,7 +259,9 @@ class Tokenizer {
       }
       const std::string left = line.substr(0, blank);
       const std::string right = line.substr(blank + 1);
-      pairs.add(id_of(left), id_of(right), {static_cast<std::uint32_t>(i), id_of(left + right)});
+      const TokenId left_id = id_of(left);
+      const TokenId right_id = id_of(right);
+      pairs.add(left_id, right_id, {static_cast<std::uint32_t>(i), id_of(left + right)});
     }
     return pairs;
   }
