@@ -189,11 +189,14 @@ TEST(Catalogue, CostConstantsGiveTheCostFunction) {
   }
 }
 
-TEST(Catalogue, HeadersThatCardsNameAreThere) {
+TEST(Catalogue, FilesThatCardsNameAreThere) {
+  const std::string root = std::string(QUIPU_TEST_DATA) + "/../../";
   for (const Card& card : entries[0].cards) {
-    const std::string path =
-        std::string(QUIPU_TEST_DATA) + "/../../include/" + std::string(card.header);
-    EXPECT_TRUE(std::ifstream(path).good()) << path;
+    for (const std::string& path :
+         {"include/" + std::string(card.header), "include/" + std::string(card.kernel),
+          std::string(card.test)}) {
+      EXPECT_TRUE(std::ifstream(root + path).good()) << card.id << ": " << path;
+    }
   }
 }
 

@@ -43,7 +43,7 @@ struct Card {
   std::string_view inside;  ///< the component around it, within a block
   notation::Kind kind = notation::Kind::operation;
   std::string_view code, sentence, explanation;
-  std::string_view header;
+  std::string_view header, kernel, test;
   const notation::TreeList* equations = nullptr;
   notation::SmallList<Operand, 8> operands;
   std::size_t parameters = 0;  ///< of one instance; 0 for tensors and operations
@@ -105,6 +105,8 @@ consteval Card make_card() {
   card.sentence = D::sentence;
   card.explanation = D::explanation;
   card.header = D::header;
+  card.kernel = C::kernel;
+  card.test = C::test;
   card.equations = &notation::trees(D::equations);
   card.operands = operands(typename D::symbols{});
   card.sources = D::sources();

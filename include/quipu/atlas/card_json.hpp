@@ -262,6 +262,8 @@ inline Json card_json(const ModelEntry& entry, const Card& card, const Request& 
     json["cost_model"] = nullptr;
   }
   json["header"] = card.header;
+  json["kernel"] = card.kernel;
+  json["test"] = card.test;
   json["code_lines"] = code_text(card);
   json["sources"] = Json::array();
   for (const notation::Source& s : card.sources) json["sources"].push_back(source_json(s));

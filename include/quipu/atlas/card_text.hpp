@@ -115,7 +115,8 @@ inline std::string escaped(std::string_view text) {
 
 inline bool is_code(std::string_view label) {
   return label == "id" || label == "code" || label == "header" || label == "Meta" ||
-         label == "Hugging Face" || label == "GGUF" || label == "holds";
+         label == "Hugging Face" || label == "GGUF" || label == "holds" || label == "computed by" ||
+         label == "tested by";
 }
 
 }  // namespace detail

@@ -319,7 +319,9 @@ inline Document document(const ModelEntry& entry, const Card& card, const Reques
              {"GGUF", names.gguf.empty() ? none : names.gguf}});
   }
   w.heading("Here");
-  w.facts({{"header", std::string(card.header)}});
+  w.facts({{"header", std::string(card.header)},
+           {"computed by", std::string(card.kernel)},
+           {"tested by", std::string(card.test)}});
   detail::add_sources(w, card);
   detail::add_configuration(w, facts);
   return w.done();

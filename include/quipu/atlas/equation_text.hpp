@@ -159,6 +159,12 @@ inline std::string mathml_of(const Tree& tree, int at) {
   switch (n.op) {
     case Operator::name: {
       const std::string mark = " class=\"sym\" data-light=\"" + links_of(*n.symbol) + "\"";
+      // A combining tilde would make a word of the letter, written upright: an accent instead.
+      constexpr std::string_view tilde = "\u0303";
+      if (const std::size_t at_tilde = n.symbol->base.find(tilde); at_tilde != tilde.npos) {
+        return "<mover accent=\"true\"" + mark + "><mi>" +
+               std::string(n.symbol->base.substr(0, at_tilde)) + "</mi><mo>~</mo></mover>";
+      }
       if (n.symbol->subscript.empty()) {
         return "<mi" + mark + ">" + std::string(n.symbol->base) + "</mi>";
       }

@@ -98,7 +98,7 @@ code, .mono { font: .86em/1.5 var(--mono); overflow-wrap: anywhere; }
 .lead { font-size: 1.14rem; margin: .2rem 0 0; }
 .lead + .facts { margin-top: 1.4rem; }
 .equations { margin: 1.5rem 0 1.3rem; font-size: 1.35rem; overflow-x: auto; padding: .2rem 0; }
-.equations math { margin: .5rem 0; width: max-content; }
+.equations math { margin: .75rem 0; width: max-content; }
 math .sym { cursor: pointer; border-radius: 4px; }
 .sym.lit, .symbol.lit { background: var(--lit-fill); }
 .facts { display: grid; grid-template-columns: 7.5rem minmax(0, 1fr); gap: .22rem 1rem; margin: 0; font-variant-numeric: tabular-nums; }
@@ -109,6 +109,7 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 th { font: 600 12px/1.4 var(--sans); color: var(--soft); text-align: left; padding: .3rem .9rem .3rem 0; border-bottom: 1px solid var(--line); }
 td { padding: .34rem .9rem .34rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 th.n, td.n { text-align: right; padding-right: 0; padding-left: .9rem; }
+td code { white-space: nowrap; overflow-wrap: normal; }
 tr.sum td { font-weight: 600; border-bottom: 0; }
 .symbol sub { font-style: normal; }
 .bar { display: inline-block; margin-left: .9rem; height: .5rem; background: var(--learned); border-radius: 2px; min-width: 1px; vertical-align: middle; }

@@ -135,7 +135,8 @@ function equations(card) {
     const holder = el('div', { role: 'group', 'aria-label': e.text });
     holder.innerHTML = e.mathml;
     for (const s of holder.querySelectorAll('.sym')) {
-      const text = s.localName === 'msub' ? s.children[0].textContent + '_' + s.children[1].textContent : s.textContent;
+      const [base, mark] = [...s.children].map(c => c.textContent);
+      const text = s.localName === 'msub' ? base + '_' + mark : s.localName === 'mover' ? base + '\u0303' : s.textContent;
       const operand = card.operands.find(o => o.symbol.text === text);
       s.setAttribute('tabindex', '0');
       if (operand) s.setAttribute('aria-label', text + ': ' + operand.symbol.meaning);
@@ -275,7 +276,7 @@ function draw() {
     ...section('Symbols', table(['Symbol', 'Meaning', 'In the code', 'Shape'], card.operands.map(o => ({ cells: [symbolButton(o.symbol), o.symbol.meaning, el('code', {}, o.symbol.code), o.shape.length ? axes(o) : 'a number'] })))),
     ...(card.weight ? section('Names in files', factList([['Meta', card.weight.names.meta], ['Hugging Face', card.weight.names.hugging_face], ['GGUF', card.weight.names.gguf]].map(([k, v]) => [k, v ? el('code', {}, v) : 'none: the embedding table is applied']))) : []),
     ...comparison(card),
-    ...section('Code', factList([['reference', card.code_lines], ['here', el('code', {}, card.header)]])),
+    ...section('Code', factList([['reference', card.code_lines], ['header', el('code', {}, card.header)], ['computed by', el('code', {}, card.kernel)], ['tested by', el('code', {}, card.test)]])),
     ...section('Sources ' + card.sources.length, ...card.sources.map(source)),
     ...section('Configuration', factList(configuration(model))),
     el('div', { class: 'pager' }, before ? el('a', { href: '#' + before.id + settings(), rel: 'prev' }, '← ' + before.name) : el('span'), after ? el('a', { href: '#' + after.id + settings(), rel: 'next' }, after.name + ' →') : el('span')),

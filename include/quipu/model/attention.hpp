@@ -39,6 +39,10 @@ struct Attention {
            OutputProjection<M>::cost(w);
   }
 
+  /// What computes it and what tests that, for its card.
+  static constexpr std::string_view kernel = "quipu/simd/transformer-inl.hpp",
+                                    test = "test/static/components.cpp";
+
   /// How the component describes itself on its card (notation/description.hpp).
   struct description {
     using of = Attention;

@@ -36,6 +36,10 @@ struct Block {
            2 * ResidualAdd<M>::cost(w);
   }
 
+  /// What computes it and what tests that, for its card.
+  static constexpr std::string_view kernel = "quipu/simd/transformer-inl.hpp",
+                                    test = "test/static/components.cpp";
+
   /// How the component describes itself on its card (notation/description.hpp).
   struct description {
     using of = Block;

@@ -19,6 +19,10 @@ struct Projection {
   /// Parameters of the matrix that this component applies.
   static constexpr std::size_t parameters = Weight::size;
 
+  /// What computes it and what tests that, for its card.
+  static constexpr std::string_view kernel = "quipu/simd/product-inl.hpp",
+                                    test = "test/simd/product_test.cpp";
+
   /// 2 FLOPs a weight and row; the matrix is read once.
   static constexpr Cost cost(const Work& w) {
     return {checked_mul(2 * w.rows(), parameters, "FLOPs"),

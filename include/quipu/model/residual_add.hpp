@@ -20,6 +20,10 @@ struct ResidualAdd {
     return {checked_mul(w.rows(), dims<M>::dim, "FLOPs"), 0, 0, 0};
   }
 
+  /// What computes it and what tests that, for its card.
+  static constexpr std::string_view kernel = "quipu/simd/residual-inl.hpp",
+                                    test = "test/simd/residual_test.cpp";
+
   // Two places in a block, one description each.
 
   /// The addition of the attention update.

@@ -89,6 +89,10 @@ struct RmsNorm {
             predicted_weight_bytes(ElementType::f32, 1, Weight::in), 0, 0};
   }
 
+  /// What computes it and what tests that, for its card.
+  static constexpr std::string_view kernel = "quipu/simd/rms_norm-inl.hpp",
+                                    test = "test/simd/rms_norm_test.cpp";
+
   /// How the component describes itself on its card (notation/description.hpp).
   struct description {
     using of = RmsNorm;

@@ -26,6 +26,10 @@ struct RotaryEmbedding {
     return {checked_mul(w.rows(), 3 * (dims<M>::q_width + dims<M>::kv_width), "FLOPs"), 0, 0, 0};
   }
 
+  /// What computes it and what tests that, for its card.
+  static constexpr std::string_view kernel = "quipu/simd/rotary-inl.hpp",
+                                    test = "test/simd/rotary_test.cpp";
+
   /// How the component describes itself on its card (notation/description.hpp).
   struct description {
     using of = RotaryEmbedding;

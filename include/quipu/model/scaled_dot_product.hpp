@@ -33,6 +33,10 @@ struct ScaledDotProduct {
             checked_mul(w.rows(), position, "bytes")};
   }
 
+  /// What computes it and what tests that, for its card.
+  static constexpr std::string_view kernel = "quipu/simd/attention-inl.hpp",
+                                    test = "test/simd/attention_test.cpp";
+
   /// How the component describes itself on its card (notation/description.hpp).
   struct description {
     using of = ScaledDotProduct;

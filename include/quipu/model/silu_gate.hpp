@@ -21,6 +21,10 @@ struct SiluGate {
     return {checked_mul(w.rows(), 5 * dims<M>::ffn, "FLOPs"), 0, 0, 0};
   }
 
+  /// What computes it and what tests that, for its card.
+  static constexpr std::string_view kernel = "quipu/simd/silu-inl.hpp",
+                                    test = "test/simd/silu_test.cpp";
+
   /// How the component describes itself on its card (notation/description.hpp).
   struct description {
     using of = SiluGate;

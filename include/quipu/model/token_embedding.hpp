@@ -35,6 +35,10 @@ struct TokenEmbedding {
             0};
   }
 
+  /// What computes it and what tests that, for its card.
+  static constexpr std::string_view kernel = "quipu/simd/embedding-inl.hpp",
+                                    test = "test/simd/embedding_test.cpp";
+
   /// How the component describes itself on its card (notation/description.hpp).
   struct description {
     using of = TokenEmbedding;

@@ -8,7 +8,8 @@
 //   symbols     Symbols<in<..>, weight<..>, out<..>, given<..>>
 //   equations   equations(L == z * W_out)
 //   sources()   consteval, the records of the model at hand
-//   notes, mistake, right, header, kernel, test        optional
+//   header      where the component stands; its kernel and test are the component's own members
+//   notes, mistake, alias, instances                   optional
 // checked<D> is where the description is held against the component: every symbol known, both sides
 // of each equation of one shape, an out-symbol's shape that of `of::Out` (a tensor's card takes its
 // shape from the component, which may make several).
