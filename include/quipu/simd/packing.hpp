@@ -102,8 +102,8 @@ inline MatrixView packed_view(const void* data, ElementType type, std::size_t ro
 
 namespace detail {
 
-// Packing moves one block of one output ("lane") into or out of its unit. A Direction is pack or
-// unpack: the same walk serves both, so they cannot disagree. `unit` was zero before packing.
+// Packing moves one block of one output ("lane") into its unit, a word of four inputs at a time;
+// `unit` was zero before. Unpacking, which only single rows need, goes element by element.
 inline void pack_words(const std::uint8_t* words, std::uint8_t* unit, std::size_t lane,
                        std::size_t count) {
   for (std::size_t c = 0; c < count; ++c) std::memcpy(unit + 64 * c + 4 * lane, words + 4 * c, 4);
@@ -119,14 +119,17 @@ inline void pack_half(const std::uint8_t* half, std::uint8_t* halves, std::size_
 inline void set_bits(std::uint8_t& byte, unsigned value, unsigned shift) {
   byte = static_cast<std::uint8_t>(byte | value << shift);
 }
-inline std::uint8_t* fifth_bit_byte(std::uint8_t* bits, std::size_t lane, std::size_t k) {
+inline const std::uint8_t* fifth_bit_byte(const std::uint8_t* bits, std::size_t lane,
+                                          std::size_t k) {
   return bits + 4 * lane + k % 4;
 }
-inline std::uint8_t* high_pair_byte(std::uint8_t* pairs, std::size_t lane, std::size_t k) {
+inline const std::uint8_t* high_pair_byte(const std::uint8_t* pairs, std::size_t lane,
+                                          std::size_t k) {
   return pairs + k / 16 * 64 + 4 * lane + k % 4;
 }
 inline unsigned high_pair_shift(std::size_t k) { return static_cast<unsigned>(2 * (k / 4 % 4)); }
-inline std::uint8_t* nibble_byte(std::uint8_t* nibbles, std::size_t lane, std::size_t k) {
+inline const std::uint8_t* nibble_byte(const std::uint8_t* nibbles, std::size_t lane,
+                                       std::size_t k) {
   return nibbles + k % 16 / 4 * 64 + 4 * lane + k % 4;
 }
 inline unsigned nibble_shift(std::size_t k) { return k < 16 ? 0 : 4; }
@@ -143,22 +146,24 @@ inline void pack_block_of_32(ElementType type, const std::uint8_t* in, std::uint
   in += 2 * halves;
   if (has_fifth) {
     const std::uint32_t bits = load_u32(in);
-    for (std::size_t k = 0; k < 32; ++k) {
-      set_bits(*fifth_bit_byte(quants + 256, lane, k), bits >> k & 1u,
-               static_cast<unsigned>(k / 4));
+    std::uint32_t word = 0;
+    for (unsigned g = 0; g < 8; ++g) {
+      // Four bits to the lowest bits of four bytes: the copies at 0, 7, 14, 21 do not meet.
+      word |= ((bits >> 4 * g & 15u) * 0x00204081u & 0x01010101u) << g;
     }
+    std::memcpy(quants + 256 + 4 * lane, &word, 4);
     in += 4;
   }
   pack_words(in, quants, lane, type == ElementType::q8_0 ? 8 : 4);
 }
-inline void unpack_block_of_32(ElementType type, std::uint8_t* unit, std::size_t lane,
+inline void unpack_block_of_32(ElementType type, const std::uint8_t* unit, std::size_t lane,
                                std::uint8_t* out) {
   const bool has_minimum = type == ElementType::q4_1 || type == ElementType::q5_1;
   const bool has_fifth = type == ElementType::q5_0 || type == ElementType::q5_1;
   std::memcpy(out, unit + 2 * lane, 2);
   if (has_minimum) std::memcpy(out + 2, unit + 32 + 2 * lane, 2);
   const std::size_t halves = has_minimum ? 2 : 1;
-  std::uint8_t* quants = unit + 32 * halves;
+  const std::uint8_t* quants = unit + 32 * halves;
   out += 2 * halves;
   if (has_fifth) {
     std::uint32_t bits = 0;
@@ -171,8 +176,18 @@ inline void unpack_block_of_32(ElementType type, std::uint8_t* unit, std::size_t
   unpack_words(quants, out, lane, type == ElementType::q8_0 ? 8 : 4);
 }
 
-// Two sub-blocks of a q4_k or q5_k block share 32 bytes (low nibbles, high nibbles); the unit has
-// each sub-block's own nibbles together.
+// 32 bytes hold the nibbles of two runs of 32 inputs, one low, one high; the unit has each run's
+// own nibbles together.
+inline void pack_nibbles(const std::uint8_t* bytes, bool high, std::uint8_t* nibbles,
+                         std::size_t lane) {
+  for (std::size_t c = 0; c < 4; ++c) {
+    const std::uint32_t first = load_u32(bytes + 4 * c), second = load_u32(bytes + 16 + 4 * c);
+    const std::uint32_t word = high ? (first >> 4 & 0x0f0f0f0fu) | (second & 0xf0f0f0f0u)
+                                    : (first & 0x0f0f0f0fu) | (second & 0x0f0f0f0fu) << 4;
+    std::memcpy(nibbles + 64 * c + 4 * lane, &word, 4);
+  }
+}
+
 inline void pack_block_k45(bool has_fifth, const std::uint8_t* in, std::uint8_t* unit,
                            std::size_t lane) {
   pack_half(in, unit, lane);
@@ -184,20 +199,15 @@ inline void pack_block_k45(bool has_fifth, const std::uint8_t* in, std::uint8_t*
     const SixBitPair pair = unpack_six_bits(in + 4, s);
     sub[lane] = pair.scale;
     sub[16 + lane] = pair.minimum;
-    for (std::size_t c = 0; c < 4; ++c) {
-      const std::uint32_t first = load_u32(nibbles + s / 2 * 32 + 4 * c);
-      const std::uint32_t second = load_u32(nibbles + s / 2 * 32 + 16 + 4 * c);
-      const std::uint32_t word = s % 2 == 0 ? (first & 0x0f0f0f0fu) | (second & 0x0f0f0f0fu) << 4
-                                            : (first >> 4 & 0x0f0f0f0fu) | (second & 0xf0f0f0f0u);
-      std::memcpy(sub + 32 + 64 * c + 4 * lane, &word, 4);
-    }
-    for (std::size_t k = 0; has_fifth && k < 32; ++k) {
-      set_bits(*fifth_bit_byte(sub + 288, lane, k), in[16 + k] >> s & 1u,
-               static_cast<unsigned>(k / 4));
+    pack_nibbles(nibbles + s / 2 * 32, s % 2 == 1, sub + 32, lane);
+    if (has_fifth) {
+      std::uint32_t word = 0;
+      for (unsigned g = 0; g < 8; ++g) word |= (load_u32(in + 16 + 4 * g) >> s & 0x01010101u) << g;
+      std::memcpy(sub + 288 + 4 * lane, &word, 4);
     }
   }
 }
-inline void unpack_block_k45(bool has_fifth, std::uint8_t* unit, std::size_t lane,
+inline void unpack_block_k45(bool has_fifth, const std::uint8_t* unit, std::size_t lane,
                              std::uint8_t* out) {
   std::memset(out, 0, has_fifth ? 176 : 144);
   std::memcpy(out, unit + 2 * lane, 2);
@@ -205,7 +215,7 @@ inline void unpack_block_k45(bool has_fifth, std::uint8_t* unit, std::size_t lan
   const std::size_t sub_bytes = 32 + 256 + (has_fifth ? 64 : 0);
   std::uint8_t* nibbles = out + (has_fifth ? 48 : 16);
   for (std::size_t s = 0; s < 8; ++s) {
-    std::uint8_t* sub = unit + 64 + s * sub_bytes;
+    const std::uint8_t* sub = unit + 64 + s * sub_bytes;
     pack_six_bits(out + 4, s, {sub[lane], sub[16 + lane]});
     for (std::size_t k = 0; k < 32; ++k) {
       const unsigned nibble = *nibble_byte(sub + 32, lane, k) >> nibble_shift(k) & 15u;
@@ -220,22 +230,27 @@ inline void unpack_block_k45(bool has_fifth, std::uint8_t* unit, std::size_t lan
 
 inline void pack_block_k6(const std::uint8_t* in, std::uint8_t* unit, std::size_t lane) {
   pack_half(in + 208, unit, lane);
-  for (std::size_t e = 0; e < 256; ++e) {
-    std::uint8_t* sub = unit + 32 + e / 32 * 416;
-    const SixBitPlace at = place_of_q6(e);
-    const std::size_t k = e % 32;
-    if (k % 16 == 0) sub[k + lane] = in[192 + e / 16];
-    set_bits(*nibble_byte(sub + 32, lane, k), in[at.low_byte] >> at.low_shift & 15u,
-             nibble_shift(k));
-    set_bits(*high_pair_byte(sub + 288, lane, k), in[128 + at.high_byte] >> at.high_shift & 3u,
-             high_pair_shift(k));
+  for (std::size_t run = 0; run < 8; ++run) {
+    std::uint8_t* sub = unit + 32 + run * 416;
+    const std::size_t half = run / 4, quarter = run % 4;
+    sub[lane] = in[192 + 2 * run];
+    sub[16 + lane] = in[192 + 2 * run + 1];
+    pack_nibbles(in + half * 64 + quarter % 2 * 32, quarter >= 2, sub + 32, lane);
+    const std::uint8_t* pairs = in + 128 + half * 32;
+    for (std::size_t plane = 0; plane < 2; ++plane) {
+      std::uint32_t word = 0;
+      for (std::size_t g = 0; g < 4; ++g) {
+        word |= (load_u32(pairs + 16 * plane + 4 * g) >> 2 * quarter & 0x03030303u) << 2 * g;
+      }
+      std::memcpy(sub + 288 + 64 * plane + 4 * lane, &word, 4);
+    }
   }
 }
-inline void unpack_block_k6(std::uint8_t* unit, std::size_t lane, std::uint8_t* out) {
+inline void unpack_block_k6(const std::uint8_t* unit, std::size_t lane, std::uint8_t* out) {
   std::memset(out, 0, 210);
   std::memcpy(out + 208, unit + 2 * lane, 2);
   for (std::size_t e = 0; e < 256; ++e) {
-    std::uint8_t* sub = unit + 32 + e / 32 * 416;
+    const std::uint8_t* sub = unit + 32 + e / 32 * 416;
     const SixBitPlace at = place_of_q6(e);
     const std::size_t k = e % 32;
     if (k % 16 == 0) out[192 + e / 16] = sub[k + lane];
@@ -259,7 +274,7 @@ inline void pack_block(ElementType type, const std::uint8_t* in, std::uint8_t* u
       return pack_block_of_32(type, in, unit, lane);
   }
 }
-inline void unpack_block(ElementType type, std::uint8_t* unit, std::size_t lane,
+inline void unpack_block(ElementType type, const std::uint8_t* unit, std::size_t lane,
                          std::uint8_t* out) {
   switch (type) {
     case ElementType::q4_k:
@@ -360,9 +375,8 @@ inline void unpack_row(const MatrixView& from, std::size_t row, void* out_bytes)
   }
   const PackedUnit unit = packed_unit(from.type);
   for (std::size_t k = 0; k < from.cols; k += unit.inputs) {
-    // The walk takes a mutable unit but only reads it.
-    detail::unpack_block(from.type, const_cast<std::uint8_t*>(panel) + k / unit.inputs * unit.bytes,
-                         lane, out + k / unit.inputs * info(from.type).block_bytes);
+    detail::unpack_block(from.type, panel + k / unit.inputs * unit.bytes, lane,
+                         out + k / unit.inputs * info(from.type).block_bytes);
   }
 }
 

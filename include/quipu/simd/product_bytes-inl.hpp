@@ -21,6 +21,7 @@
 
 HWY_BEFORE_NAMESPACE();
 #include "quipu/simd/contraction_off-inl.hpp"
+#include "quipu/simd/vnni_on-inl.hpp"
 namespace quipu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -64,7 +65,9 @@ HWY_INLINE void QuantizeBlock(const float* HWY_RESTRICT x, std::int8_t* HWY_REST
     IntVec total = hn::Zero(di);
     for (std::size_t i = 16 * half; i < 16 * half + 16; i += kLanes) {
       const FloatVec shifted = hn::MulAdd(hn::LoadU(d, x + i), inverse, magic);
-      const IntVec level = hn::Sub(hn::BitCast(di, shifted), hn::Set(di, 0x4b400000));
+      // Clamped for the sake of x that is not finite: its levels are any integers.
+      const IntVec any = hn::Sub(hn::BitCast(di, shifted), hn::Set(di, 0x4b400000));
+      const IntVec level = hn::Max(hn::Min(any, hn::Set(di, 127)), hn::Set(di, -127));
       total = hn::Add(total, level);
       const hn::Rebind<std::int8_t, FloatTag> d8;
       hn::StoreU(hn::DemoteTo(d8, level), d8, q + i);
@@ -253,6 +256,7 @@ HWY_INLINE void DecodeByteBlocks(const std::uint8_t* panel, std::size_t blocks,
 
 }  // namespace HWY_NAMESPACE
 }  // namespace quipu
+#include "quipu/simd/vnni_off-inl.hpp"
 HWY_AFTER_NAMESPACE();
 
 #endif  // toggle
