@@ -27,7 +27,9 @@ class StandIn : public ::testing::Test {
         const auto length = static_cast<std::size_t>(s.file.lines > 0 ? s.file.lines : 900);
         if (lines.size() < length) lines.resize(length);
         for (std::string_view token : s.tokens) {
-          lines[static_cast<std::size_t>(s.lines[0].first - 1)] += " " + std::string(token);
+          std::string& line = lines[static_cast<std::size_t>(s.lines[0].first - 1)];
+          line += ' ';
+          line += token;
         }
       }
     }

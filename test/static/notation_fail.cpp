@@ -1,5 +1,6 @@
 // What must not compile, one case at a time; QUIPU_CASE 0 must. The message of each is matched for
 // GCC and Clang by test/static/CMakeLists.txt.
+#include "quipu/atlas/card.hpp"
 #include "quipu/notation/description.hpp"
 #include "quipu/quipu.hpp"
 
@@ -55,6 +56,14 @@ constexpr n::Source record = n::source("id", n::Evidence::direct, "claim", file,
 #else
                                        {"self.norm"});
 #endif
+
+// A component whose count is not what its weights add up to.
+struct Miscounted : C {
+#if QUIPU_CASE == 10
+  static constexpr std::size_t parameters = C::parameters + 1;
+#endif
+};
+static_assert(quipu::atlas::detail::account_adds_up<Miscounted>);
 
 }  // namespace
 

@@ -82,15 +82,14 @@ constexpr notation::SmallList<Operand, 8> operands(notation::Symbols<B...>) {
 template <class Component, std::size_t Lines, std::size_t Count>
 struct accounting_does_not_add_up;
 
+template <class C, std::size_t Lines = notation::total(notation::account_of<C>()),
+          bool = Lines == C::parameters>
+struct account_check : quipu::detail::check_passed {};
+template <class C, std::size_t Lines>
+struct account_check<C, Lines, false> : accounting_does_not_add_up<C, Lines, C::parameters> {};
+
 template <class C>
-constexpr bool account_adds_up() {
-  if constexpr (notation::total(notation::account_of<C>()) != C::parameters) {
-    return sizeof(accounting_does_not_add_up<C, notation::total(notation::account_of<C>()),
-                                             C::parameters>) > 0;
-  } else {
-    return true;
-  }
-}
+inline constexpr bool account_adds_up = (account_check<C>{}, true);
 
 template <class D>
 consteval Card make_card() {
@@ -119,7 +118,7 @@ consteval Card make_card() {
   if constexpr (requires { D::notes; }) card.notes = D::notes;
   if constexpr (requires { D::mistake; }) card.mistake = D::mistake;
   if constexpr (D::kind != notation::Kind::tensor) {
-    static_assert(account_adds_up<C>());
+    static_assert(account_adds_up<C>);
     card.parameters = C::parameters;
     card.account = notation::account_of<C>();
     card.cost = &C::cost;

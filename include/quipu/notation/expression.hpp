@@ -267,10 +267,12 @@ template <class S, class D>
 using push = typename quipu::detail::append<S, D>::type;
 
 /// Each dim of Small stands in Big with the same extent.
-template <class Big, class D>
+template <class Big, class D, bool = has_axis<typename D::axis, Big>>
 struct dim_stands_in
     : shape_difference<Shape<typename quipu::detail::dim_of<typename D::axis, Big>::type>,
                        Shape<D>> {};
+template <class Big, class D>
+struct dim_stands_in<Big, D, false> : axis_not_in_shape<typename D::axis, Big> {};
 template <class Big, class Small>
 struct stands_in;
 template <class Big, class... Dims>
@@ -392,10 +394,36 @@ struct subject<Call<F, A>> : subject<A> {};
 template <class Axis, class Index, class A>
 struct subject<At<Axis, Index, A>> : subject<A> {};
 
+// The first symbol of an expression that the component lacks, or void: asked for first, so that the
+// error about it is the only one.
+template <class Symbol, class Env>
+struct is_bound;
+template <class Symbol, class... B>
+struct is_bound<Symbol, Symbols<B...>>
+    : std::bool_constant<(std::is_same_v<Symbol, typename B::symbol> || ...)> {};
+
 template <class Env, class E>
-struct equation_holds;
+struct unknown_symbol;
+template <class Env, class Tag>
+struct unknown_symbol<Env, Name<Tag>>
+    : std::conditional<is_bound<Name<Tag>, Env>::value, void, Name<Tag>> {};
+template <class Env, class F, class A>
+struct unknown_symbol<Env, Call<F, A>> : unknown_symbol<Env, A> {};
+template <class Env, class Axis, class Index, class A>
+struct unknown_symbol<Env, At<Axis, Index, A>> : unknown_symbol<Env, A> {};
+template <class Env, class Axis, class A>
+struct unknown_symbol<Env, Concat<Axis, A>> : unknown_symbol<Env, A> {};
+template <class Env, template <class, class> class Op, class A, class B>
+struct unknown_symbol<Env, Op<A, B>>
+    : std::conditional<std::is_void_v<typename unknown_symbol<Env, A>::type>,
+                       typename unknown_symbol<Env, B>::type,
+                       typename unknown_symbol<Env, A>::type> {};
+
+template <class Env, class E, class Unknown = typename unknown_symbol<Env, E>::type>
+struct equation_holds : symbol_not_in_component<Unknown> {};
 template <class Env, class L, class R>
-struct equation_holds<Env, Equation<L, R>> : shape_difference<shape_t<Env, L>, shape_t<Env, R>> {};
+struct equation_holds<Env, Equation<L, R>, void>
+    : shape_difference<shape_t<Env, L>, shape_t<Env, R>> {};
 
 }  // namespace detail
 
