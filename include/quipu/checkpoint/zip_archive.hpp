@@ -154,6 +154,17 @@ class ZipArchive {
 };
 
 inline void ZipArchive::read_directory() {
+  // minizip looks for the end record anywhere in the last 64 KB and so accepts a file that was
+  // padded, or cut inside that record. Archives of torch.save end with it, without a comment.
+  constexpr std::size_t end_record = 22;
+  const std::string_view text(reinterpret_cast<const char*>(bytes_.data()), bytes_.size());
+  if (text.size() < end_record ||
+      !text.substr(text.size() - end_record).starts_with("PK\x05\x06") ||
+      !text.ends_with(std::string_view("\0\0", 2))) {
+    detail::bad_format(path_,
+                       "does not end with the end record of a zip archive (is the file cut "
+                       "short or padded?)");
+  }
   Source source{bytes_};
   const Handle archive = open_archive(source);
   unz_global_info64 info{};
