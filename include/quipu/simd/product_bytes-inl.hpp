@@ -170,8 +170,8 @@ HWY_INLINE void AddScaled(typename Weights::At_ at, std::size_t h, const ByteAct
 }
 
 // sums[R][16] = the sums of `blocks` (<= 16) blocks of a panel. Loops over groups are not unrolled:
-// GCC would put off the additions and keep every product in memory (137 instead of 280 GOP/s of
-// nibbles).
+// GCC would put off the additions and keep every product in memory (AVX2, GCC 12: 137 instead of
+// 170 GOP/s of nibbles).
 template <class Weights, std::size_t R>
 HWY_INLINE void ByteTile(const std::uint8_t* panel, std::size_t blocks, const ByteActivations& x,
                          float* HWY_RESTRICT sums) {
