@@ -52,6 +52,19 @@ TEST(Count, ShowsADifference) {
             525'336'576u);
 }
 
+// A model derived from a catalogue entry inherits its names but is not that model.
+TEST(OwnModel, GoesByItsOwnName) {
+  const atlas::ModelFacts& facts = atlas::model_entry<tiny>.facts;
+  EXPECT_EQ(atlas::title(facts), "tiny");
+  EXPECT_EQ(facts.core_model_id, "");
+  const atlas::Card& card = atlas::find_card(atlas::model_entry<tiny>, "output");
+  EXPECT_EQ(card.parameters, 64u * 512u);
+  for (const notation::Source& s : card.sources) {
+    EXPECT_NE(s.evidence, notation::Evidence::direct) << s.id;
+    EXPECT_NE(s.id, "config");
+  }
+}
+
 TEST(Count, LayersOfNames) {
   EXPECT_EQ(atlas::with_any_layer("blk.17.attn_q.weight"), "blk.N.attn_q.weight");
   EXPECT_EQ(atlas::with_any_layer("output.weight"), "output.weight");

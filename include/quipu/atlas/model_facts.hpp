@@ -15,8 +15,8 @@
 namespace quipu::atlas {
 
 struct ModelFacts {
-  std::string_view name;  ///< llama3_1_8b
-  std::string_view core_model_id, description, huggingface_repo;
+  std::string_view name;                                          ///< llama3_1_8b
+  std::string_view core_model_id, description, huggingface_repo;  ///< empty: a user's own model
   int pth_file_count = 0;
   bool use_scaled_rope = false;
   std::size_t dim = 0, n_layers = 0, n_heads = 0, n_kv_heads = 0, head_dim = 0, ffn = 0,
@@ -39,10 +39,12 @@ constexpr ModelFacts model_facts() {
   using D = dims<M>;
   ModelFacts f;
   f.name = model_name<M>();
-  if constexpr (requires { M::core_model_id; }) f.core_model_id = M::core_model_id;
-  if constexpr (requires { M::description; }) f.description = M::description;
-  if constexpr (requires { M::huggingface_repo; }) f.huggingface_repo = M::huggingface_repo;
-  if constexpr (requires { M::pth_file_count; }) f.pth_file_count = M::pth_file_count;
+  if constexpr (notation::is_catalogue_model<M>) {
+    f.core_model_id = M::core_model_id;
+    f.description = M::description;
+    f.huggingface_repo = M::huggingface_repo;
+    f.pth_file_count = M::pth_file_count;
+  }
   f.use_scaled_rope = notation::has_scaled_rope<M>;
   if constexpr (notation::has_scaled_rope<M>) f.scaling = quipu::detail::scaling_of<M>();
   f.dim = D::dim;

@@ -222,7 +222,7 @@ const configuration = m => [
   ['norm_eps', m.norm_eps], ['rope_theta', m.rope_theta], ['use_scaled_rope', m.use_scaled_rope ? 'True: factor ' + m.rope_scaling.factor + ', bands ' + m.rope_scaling.low + ' and ' + m.rope_scaling.high + ', original positions ' + grouped(m.rope_scaling.original_positions) : 'False'],
   ['output matrix', m.tied_output ? 'the embedding table (tied)' : 'separate'], ['parameters', grouped(m.parameters)],
   ['KV bytes a position', grouped(2 * m.kv_elements_per_position) + ' in bf16'],
-].map(([k, v]) => [k, String(v)]);
+].map(([k, v]) => [k, v === '' ? '—' : String(v)]);
 function comparison(card) {
   const other = data.others.find(o => o.model.name === state.compare);
   if (!other) return [];

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "quipu/config/dims.hpp"
+#include "quipu/config/model_name.hpp"
 #include "quipu/notation/source.hpp"
 
 namespace quipu::notation {
@@ -32,10 +33,16 @@ template <class M>
 inline constexpr bool has_scaled_rope =
     std::is_same_v<quipu::detail::bare<decltype(quipu::detail::scaling_of<M>())>, llama3_scaling>;
 
+/// True for the catalogue's own types. A model that a user derives from one inherits its names, and
+/// is not the model that they name.
+template <class M>
+inline constexpr bool is_catalogue_model =
+    quipu::detail::type_text<M>().find("quipu::models::") != std::string_view::npos;
+
 namespace detail {
 template <class M>
 constexpr bool is_metas_llama3() {
-  if constexpr (requires { M::core_model_id; }) {
+  if constexpr (is_catalogue_model<M> && requires { M::core_model_id; }) {
     return std::string_view(M::core_model_id).substr(0, 6) == "llama3";
   } else {
     return false;
