@@ -99,7 +99,7 @@ class Carver {
 };
 
 // Writes what tile `tile` of the rows needs.
-HWY_NOINLINE void PrepareFloats(const float* x, std::size_t x_stride, const Prepared& to, bool copy,
+HWY_NOINLINE inline void PrepareFloats(const float* x, std::size_t x_stride, const Prepared& to, bool copy,
                                 bool with_sums, std::size_t tile) {
   const RowTiles tiles(to.rows, kFloatTileRows);
   const std::size_t begin = tiles.Begin(tile);
@@ -126,7 +126,7 @@ HWY_NOINLINE void PrepareFloats(const float* x, std::size_t x_stride, const Prep
   }
 }
 
-HWY_NOINLINE void PrepareBytes(const float* x, std::size_t x_stride, const Prepared& to,
+HWY_NOINLINE inline void PrepareBytes(const float* x, std::size_t x_stride, const Prepared& to,
                                std::size_t tile) {
   const RowTiles tiles(to.rows, kByteTileRows);
   const std::size_t begin = tiles.Begin(tile);
@@ -414,7 +414,7 @@ inline constexpr std::size_t kBytesPerWorker = 32 * 1024;
 /// and have the same number of inputs. `scratch` holds product_scratch_floats(cols, m, concurrency)
 /// floats and y overlaps nothing. Bits do not depend on m, on the executor, or on the layout
 /// (product.hpp).
-HWY_NOINLINE void MatMul(const Product* products, std::size_t count, const float* x,
+HWY_NOINLINE inline void MatMul(const Product* products, std::size_t count, const float* x,
                          std::size_t x_stride, std::size_t m, ActivationMode mode,
                          ExecutorRef executor, float* scratch) {
   const std::size_t cols = products[0].w.cols;
