@@ -109,6 +109,8 @@ void render(std::ostream& out, const ModelEntry& entry, const Options& o,
     if (checkpoint && card.parameters > 0) {
       r.counted_file = o.checkpoint;
       r.counted_parameters = atlas::count_parameters(entry, card, *checkpoint);
+      // Reading every element of a large file takes minutes: only for a card that was asked for.
+      if (!o.component.empty()) r.statistics = atlas::layer_statistics(card, *checkpoint);
     }
     return r;
   };
@@ -193,7 +195,8 @@ int main(int argc, char** argv) {
   app.add_option("--at", o.at, "First new position: how many are cached")->capture_default_str();
   app.add_option("--dtype", o.dtype, "Element type of the weights: f32, bf16, q8_0, ...")
       ->capture_default_str();
-  app.add_option("--checkpoint", o.checkpoint, "Count the parameters from this file's tensors too");
+  app.add_option("--checkpoint", o.checkpoint,
+                 "Count the parameters from this file's tensors too, and show what stands in them");
   CLI::App* verifying = app.add_subcommand("verify", "Hold the sources against your own checkouts");
   common(*verifying);
   try {

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <limits>
+
+#include "quipu/atlas/layer_statistics.hpp"
 #include "support/golden.hpp"
 
 namespace {
@@ -62,6 +66,38 @@ TEST(OwnModel, GoesByItsOwnName) {
   for (const notation::Source& s : card.sources) {
     EXPECT_NE(s.evidence, notation::Evidence::direct) << s.id;
     EXPECT_NE(s.id, "config");
+  }
+}
+
+TEST(Statistics, OfKnownNumbers) {
+  const std::array<float, 6> values{1, -3, 2, std::numeric_limits<float>::infinity(), 0, 5};
+  TensorRecord record;
+  record.name = "norm.weight";
+  record.type = ElementType::f32;
+  record.type_name = "F32";
+  record.extents = {2, 3};
+  record.data = reinterpret_cast<const std::byte*>(values.data());
+  record.bytes = sizeof values;
+  const atlas::LayerStatistics s = atlas::statistics_of(record);
+  EXPECT_EQ(s.elements, 6u);
+  EXPECT_EQ(s.not_finite, 1u);
+  EXPECT_EQ(s.least, -3);
+  EXPECT_EQ(s.greatest, 5);
+  EXPECT_DOUBLE_EQ(s.mean, 1);
+  EXPECT_DOUBLE_EQ(s.deviation, std::sqrt(39.0 / 5 - 1));
+}
+
+TEST(Statistics, OneLineALayer) {
+  QUIPU_GOLDEN_OR_SKIP(path, "models/T1/hf-f32");
+  const Checkpoint checkpoint = open_checkpoint(path);
+  const auto& entry = atlas::model_entry<tiny>;
+  const auto norms =
+      atlas::layer_statistics(atlas::find_card(entry, "layers.N.attention_norm"), checkpoint);
+  ASSERT_EQ(norms.size(), 2u);
+  for (const atlas::LayerStatistics& s : norms) {
+    // Weights of norms are 1 + 0.1 normal: of 64 the mean lies within 0.1 of 1 (8 deviations).
+    EXPECT_NEAR(s.mean, 1.0, 0.1) << s.tensor;
+    EXPECT_NEAR(s.deviation, 0.1, 0.05) << s.tensor;
   }
 }
 

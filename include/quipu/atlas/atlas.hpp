@@ -6,5 +6,6 @@
 #include "quipu/atlas/catalogue.hpp"
 #include "quipu/atlas/count.hpp"
 #include "quipu/atlas/find.hpp"
+#include "quipu/atlas/layer_statistics.hpp"
 #include "quipu/atlas/page.hpp"
 #include "quipu/atlas/verify.hpp"

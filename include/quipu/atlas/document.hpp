@@ -10,6 +10,14 @@
 
 namespace quipu::atlas {
 
+/// What stands in one tensor of a checkpoint.
+struct LayerStatistics {
+  std::string tensor, type;
+  std::size_t elements = 0, not_finite = 0;
+  float least = 0, greatest = 0;
+  double mean = 0, deviation = 0;
+};
+
 /// What is asked of a card beside its constants.
 struct Request {
   Work work;            ///< batch, positions, first position, element type of the weights
@@ -17,6 +25,7 @@ struct Request {
   /// The parameters of a file's tensors that belong to this card, and the file; empty: none given.
   std::string counted_file;
   std::size_t counted_parameters = 0;
+  std::vector<LayerStatistics> statistics;  ///< of that file's tensors of this card
 };
 
 struct Section {
@@ -128,6 +137,24 @@ inline void add_account(Writer& w, const ModelFacts& facts, const Card& card,
                                                    : "but the type says " + grouped(all) + "."));
   }
   w.paragraph(sharding_text(facts, card));
+}
+
+inline void add_statistics(Writer& w, const Request& request) {
+  if (request.statistics.empty()) return;
+  w.heading("In " + request.counted_file);
+  std::vector<std::vector<std::string>> rows{
+      {"Tensor", "Type", "Least", "Greatest", "Mean", "Deviation", "Not finite"}};
+  auto digits = [](double x) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.4g", x);
+    return std::string(text);
+  };
+  for (const LayerStatistics& s : request.statistics) {
+    rows.push_back({s.tensor, s.type, digits(static_cast<double>(s.least)),
+                    digits(static_cast<double>(s.greatest)), digits(s.mean), digits(s.deviation),
+                    grouped(s.not_finite)});
+  }
+  w.table(std::move(rows));
 }
 
 inline void add_figures(Writer& w, const Card& card, const Request& request) {
@@ -295,6 +322,7 @@ inline Document document(const ModelEntry& entry, const Card& card, const Reques
     }
   }
   detail::add_account(w, facts, card, request);
+  detail::add_statistics(w, request);
   if (!card.explanation.empty()) {
     w.heading("Explanation");
     w.paragraph(std::string(card.explanation));
