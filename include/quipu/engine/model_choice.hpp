@@ -106,6 +106,15 @@ inline std::string describe(const std::vector<FieldMismatch>& mismatches) {
   return text;
 }
 
+namespace detail {
+/// How far a type is from a file: a model of another kind is farther than one with another number.
+inline std::size_t distance(const std::vector<FieldMismatch>& mismatches) {
+  std::size_t sum = 0;
+  for (const FieldMismatch& m : mismatches) sum += m.field == "rope_scaling" ? 2 : 1;
+  return sum;
+}
+}  // namespace detail
+
 /// The entry whose type the file's configuration agrees with. Several (equal numerics): the one
 /// that the file's name hints at, else the first. MismatchError if none agrees: it names the
 /// nearest type and every field in which it differs. `wanted` (may be empty) restricts the choice
@@ -125,7 +134,7 @@ inline const ModelEntry& choose_model(std::span<const ModelEntry> entries, const
           detail::squeezed(file.name).find(detail::squeezed(entry.name)) != std::string::npos;
       if (chosen == nullptr || hinted) chosen = &entry;
       if (hinted) break;
-    } else if (nearest == nullptr || mismatches.size() < fewest.size()) {
+    } else if (nearest == nullptr || detail::distance(mismatches) < detail::distance(fewest)) {
       nearest = &entry;
       fewest = std::move(mismatches);
     }

@@ -21,7 +21,7 @@
 
 HWY_BEFORE_NAMESPACE();
 #include "quipu/simd/contraction_off-inl.hpp"
-#include "quipu/simd/vnni_on-inl.hpp"
+
 namespace quipu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -256,7 +256,7 @@ HWY_INLINE void DecodeByteBlocks(const std::uint8_t* panel, std::size_t blocks,
 
 }  // namespace HWY_NAMESPACE
 }  // namespace quipu
-#include "quipu/simd/vnni_off-inl.hpp"
+
 HWY_AFTER_NAMESPACE();
 
 #endif  // toggle
