@@ -211,7 +211,7 @@ TEST(Gguf, RefusesTrailingBytes) {
   const std::string good = Parts{}.bytes();
   EXPECT_NO_THROW(GgufFile(as_bytes(good), "f"));
   EXPECT_NO_THROW(GgufFile(as_bytes(good.substr(0, good.size() - 30)), "f"));  // unpadded
-  for (const std::size_t more : {1, 32, 4096}) {
+  for (const std::size_t more : std::initializer_list<std::size_t>{1, 32, 4096}) {
     expect_refused(good + std::string(more, '\0'), {"bytes follow the last tensor \"b\""});
   }
   std::string dirty = good;

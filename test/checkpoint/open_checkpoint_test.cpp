@@ -117,7 +117,7 @@ TEST(OpenCheckpoint, ResplitsModelParallelShards) {
   const Checkpoint two = open_checkpoint(data_folder + "T3/meta-mp2-bf16");
   EXPECT_EQ(two.parts, 2U);
   for (const Kind& kind : kinds(2)) {
-    for (const std::size_t ranks : {1, 2, 4}) {
+    for (const std::size_t ranks : std::initializer_list<std::size_t>{1, 2, 4}) {
       for (std::size_t rank = 0; rank < ranks; ++rank) {
         EXPECT_EQ(all_rows(source_of(two, kind).slice(kind.axis, rank, ranks)),
                   all_rows(source_of(one, kind).slice(kind.axis, rank, ranks)))

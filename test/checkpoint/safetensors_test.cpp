@@ -109,7 +109,7 @@ TEST(Safetensors, RefusesBadHeaders) {
 
 TEST(Safetensors, RefusesTrailingBytesAndEveryTruncation) {
   const std::string good = file_of(good_header, 32);
-  for (const std::size_t more : {1, 4096}) {
+  for (const std::size_t more : std::initializer_list<std::size_t>{1, 4096}) {
     const std::string bytes = good + std::string(more, '\0');
     expect_error<FormatError>([&] { SafetensorsFile(as_bytes(bytes), "f"); },
                               {std::to_string(more) + " bytes follow"});

@@ -37,7 +37,7 @@ std::vector<float> count(std::size_t n) {
 }
 
 TEST(HuggingFaceRows, FollowThePublishedPermutation) {
-  for (const std::size_t head_dim : {2, 8, 12, 64, 128}) {
+  for (const std::size_t head_dim : std::initializer_list<std::size_t>{2, 8, 12, 64, 128}) {
     for (std::size_t head = 0; head < 3; ++head) {
       for (std::size_t i = 0; i < head_dim / 2; ++i) {
         const std::size_t first = head * head_dim;
@@ -93,7 +93,7 @@ TEST(TensorSource, MergesAndSplitsToEveryLegalSize) {
   const std::vector<float> values = count(rows * cols);
   const TensorRecord all = record("m", values, {rows, cols});
   for (const ShardAxis axis : {ShardAxis::rows, ShardAxis::columns}) {
-    for (const std::size_t from : {1, 2, 4, 8}) {
+    for (const std::size_t from : std::initializer_list<std::size_t>{1, 2, 4, 8}) {
       std::vector<std::vector<float>> shards;
       std::vector<TensorRecord> records;
       for (std::size_t rank = 0; rank < from; ++rank) {
@@ -111,7 +111,7 @@ TEST(TensorSource, MergesAndSplitsToEveryLegalSize) {
       for (const TensorRecord& shard : records) pointers.push_back(&shard);
       const TensorSource merged = TensorSource::merge(pointers, axis);
       EXPECT_EQ(read(merged), values) << name(axis) << " " << from;
-      for (const std::size_t to : {1, 2, 4, 8}) {
+      for (const std::size_t to : std::initializer_list<std::size_t>{1, 2, 4, 8}) {
         for (std::size_t rank = 0; rank < to; ++rank) {
           for (const ShardAxis other : {ShardAxis::rows, ShardAxis::columns}) {
             EXPECT_EQ(read(merged.slice(other, rank, to)),

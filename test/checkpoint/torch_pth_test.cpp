@@ -296,7 +296,7 @@ TEST(TorchPth, RefusesOtherArchives) {
 
 TEST(TorchPth, RefusesTrailingBytes) {
   const std::string good = archive(state_dict({{"w", {}}}));
-  for (const std::size_t more : {1, 22, 4096}) {
+  for (const std::size_t more : std::initializer_list<std::size_t>{1, 22, 4096}) {
     expect_refused(good + std::string(more, '\0'), {"f.pth", "does not end with"});
   }
 }
