@@ -1,0 +1,45 @@
+#!/bin/sh
+# Every test: installs what is missing, builds, runs all of it with ctest; then the parts where memory
+# and threads matter once more under AddressSanitizer with UBSan, and under ThreadSanitizer.
+#   sh test/run.sh           everything
+#   sh test/run.sh quick     without the sanitizers
+# Tests that want a downloaded model or the full golden data use them if they are there and are reported
+# as skipped, by name, if not. Longer checks: see test/README.md.
+set -eu
+cd "$(dirname "$0")/.."
+. cmake/dependencies.sh
+
+quipu_need $quipu_build_packages libgtest-dev libbenchmark-dev python3
+clang=$(quipu_first_available clang-19 clang-18 clang-17 clang-16)
+[ -n "$clang" ] && quipu_need "$clang"
+# For the pages of the atlas; their test is skipped, by name, where a browser cannot be had.
+(quipu_need python3-jsonschema python3-selenium "$(quipu_first_available chromium-driver chromium-chromedriver)" \
+            "$(quipu_first_available chromium chromium-browser)") ||
+  quipu_say "quipu: going on without a browser"
+
+jobs=$(nproc 2>/dev/null || echo 2)
+run() {
+  build=$1 labels=$2
+  shift 2
+  quipu_say "quipu: building $build"
+  cmake -S . -B "build/$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DQUIPU_WERROR=ON "$@" >"build/$build.log" 2>&1 &&
+    cmake --build "build/$build" >>"build/$build.log" 2>&1 || {
+    grep -m 20 -E 'error|FAILED' "build/$build.log" >&2 || tail -n 20 "build/$build.log" >&2
+    quipu_say "quipu: the build failed; all of its output is in build/$build.log"
+    exit 1
+  }
+  if [ -n "$labels" ]; then
+    ctest --test-dir "build/$build" --output-on-failure -j "$jobs" -L "$labels" -LE slow
+  else
+    ctest --test-dir "build/$build" --output-on-failure -j "$jobs"
+  fi
+}
+mkdir -p build
+run test ''
+[ "${1:-}" = quick ] && exit 0
+# One SIMD target is enough there: memory and threads are handled alike in all of them.
+one_target='(HWY_SSSE3|HWY_SSE4|HWY_AVX3|HWY_AVX3_DL)'
+run address 'runtime|simd|checkpoint|text|engine|generate' -DQUIPU_SANITIZE=address,undefined \
+  -DQUIPU_DISABLED_TARGETS="$one_target" -DQUIPU_BUILD_BENCH=OFF -DQUIPU_BUILD_PROGRAMS=OFF -DQUIPU_TEST_FOLDERS='runtime;simd;checkpoint;text;engine;generate'
+run thread 'runtime|engine|generate' -DQUIPU_SANITIZE=thread \
+  -DQUIPU_DISABLED_TARGETS="$one_target" -DQUIPU_BUILD_BENCH=OFF -DQUIPU_BUILD_PROGRAMS=OFF -DQUIPU_TEST_FOLDERS='runtime;engine;generate'
