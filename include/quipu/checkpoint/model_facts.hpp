@@ -11,6 +11,7 @@
 #include <string>
 
 #include "quipu/checkpoint/messages.hpp"
+#include "quipu/config/choices.hpp"
 
 namespace quipu {
 
@@ -55,15 +56,12 @@ inline std::size_t ffn_width_by_rule(std::size_t dim, std::size_t multiple_of,
   if (multiple_of == 0 || multiple_of > limit) {
     detail::bad_field(file, "multiple_of", "1 to 2^40", detail::decimal(multiple_of));
   }
-  std::size_t width = 2 * (4 * dim) / 3;
-  if (multiplier) {
-    const double scaled = *multiplier * static_cast<double>(width);
-    if (!(scaled >= 1 && scaled < static_cast<double>(limit))) {
-      detail::bad_field(file, "ffn_dim_multiplier", "a width of 1 to 2^40", std::to_string(scaled));
-    }
-    width = static_cast<std::size_t>(scaled);
+  const double factor = multiplier.value_or(1.0);
+  if (!(factor > 0 && factor * 3 * static_cast<double>(dim) < static_cast<double>(limit))) {
+    detail::bad_field(file, "ffn_dim_multiplier", "a width of 1 to 2^40", std::to_string(factor));
   }
-  return (width + multiple_of - 1) / multiple_of * multiple_of;
+  return static_cast<std::size_t>(
+      ffn_width_by(static_cast<long long>(dim), static_cast<long long>(multiple_of), factor));
 }
 
 }  // namespace quipu

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "quipu/model/naming.hpp"
+#include "quipu/model/naming_scheme.hpp"
 #include "quipu/shape/checked.hpp"
 #include "quipu/shape/element_type.hpp"
 

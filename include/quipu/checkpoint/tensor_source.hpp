@@ -18,13 +18,10 @@
 #include "quipu/checkpoint/hugging_face.hpp"
 #include "quipu/checkpoint/messages.hpp"
 #include "quipu/checkpoint/tensor_record.hpp"
+#include "quipu/reflect/shard_axis.hpp"
 #include "quipu/shape/matrix.hpp"
 
 namespace quipu {
-
-constexpr std::string_view name(ShardAxis axis) {
-  return axis == ShardAxis::none ? "none" : axis == ShardAxis::rows ? "rows" : "columns";
-}
 
 class TensorSource {
  public:

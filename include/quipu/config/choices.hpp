@@ -13,6 +13,14 @@ struct ffn_rule {
   double ffn_dim_multiplier = 1.0;  ///< 1: the reference's `None`
 };
 
+/// The width by that rule for a model width; every argument positive. Both products are cut to
+/// integers, as the reference's int() does.
+constexpr long long ffn_width_by(long long dim, long long multiple_of, double multiplier) {
+  long long hidden = 2 * (4 * dim) / 3;
+  hidden = static_cast<long long>(multiplier * static_cast<double>(hidden));
+  return (hidden + multiple_of - 1) / multiple_of * multiple_of;
+}
+
 /// Hidden width as a number.
 struct ffn_width {
   long long n = 0;

@@ -37,12 +37,8 @@ consteval std::size_t ffn_of() {
   if constexpr (std::is_same_v<bare<decltype(M::ffn)>, ffn_width>) {
     return static_cast<std::size_t>(M::ffn.n);
   } else {
-    // The reference's int(2 * hidden / 3) and int(multiplier * hidden) both cut towards zero.
-    long long hidden = 4 * static_cast<long long>(M::dim);
-    hidden = 2 * hidden / 3;
-    hidden = static_cast<long long>(M::ffn.ffn_dim_multiplier * static_cast<double>(hidden));
-    const long long multiple = M::ffn.multiple_of;
-    return static_cast<std::size_t>((hidden + multiple - 1) / multiple * multiple);
+    return static_cast<std::size_t>(ffn_width_by(static_cast<long long>(M::dim), M::ffn.multiple_of,
+                                                 M::ffn.ffn_dim_multiplier));
   }
 }
 

@@ -43,16 +43,18 @@
 /// Declares the members of a struct of weights inside its body:
 ///   struct AttentionWeights { QUIPU_WEIGHTS(AttentionWeights, (Wq, wq), (Wk, wk)); };
 /// Types with commas need an alias first. The member names are Meta's.
-#define QUIPU_WEIGHTS(TYPE, ...)                                                        \
-  QUIPU_DETAIL_FOR_EACH(QUIPU_DETAIL_MEMBER, __VA_ARGS__)                               \
-  struct hana_accessors_impl {                                                          \
-    using owner = TYPE;                                                                 \
-    static constexpr const char* names[] = {                                            \
-        QUIPU_DETAIL_FOR_EACH(QUIPU_DETAIL_NAME, __VA_ARGS__)};                         \
-    static constexpr auto apply() {                                                     \
-      return ::quipu::detail::members<owner QUIPU_DETAIL_FOR_EACH(QUIPU_DETAIL_POINTER, \
-                                                                  __VA_ARGS__)>{};      \
-    }                                                                                   \
+#define QUIPU_WEIGHTS(TYPE, ...)                                                           \
+  QUIPU_DETAIL_FOR_EACH(QUIPU_DETAIL_MEMBER, __VA_ARGS__)                                  \
+  struct hana_accessors_impl {                                                             \
+    using owner = TYPE;                                                                    \
+    static constexpr const char* name(std::size_t place) {                                 \
+      const char* const names[] = {QUIPU_DETAIL_FOR_EACH(QUIPU_DETAIL_NAME, __VA_ARGS__)}; \
+      return names[place];                                                                 \
+    }                                                                                      \
+    static constexpr auto apply() {                                                        \
+      return ::quipu::detail::members<owner QUIPU_DETAIL_FOR_EACH(QUIPU_DETAIL_POINTER,    \
+                                                                  __VA_ARGS__)>{};         \
+    }                                                                                      \
   }
 
 namespace quipu::detail {
@@ -64,7 +66,7 @@ struct members_tag;
 template <class Owner, std::size_t Place, auto Pointer>
 struct member {
   using hana_tag = member_tag;
-  static constexpr const char* name = Owner::hana_accessors_impl::names[Place];
+  static constexpr const char* name = Owner::hana_accessors_impl::name(Place);
 };
 template <auto Pointer>
 struct access {

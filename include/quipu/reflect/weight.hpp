@@ -8,14 +8,11 @@
 
 #include <string_view>
 
+#include "quipu/reflect/shard_axis.hpp"
 #include "quipu/shape/matrix.hpp"
 #include "quipu/shape/shape.hpp"
 
 namespace quipu {
-
-/// How FairScale cuts a tensor for model parallelism: not at all, by output rows (column parallel
-/// layers and the vocabulary-parallel embedding), by input columns (row parallel layers).
-enum class ShardAxis : unsigned char { none, rows, columns };
 
 /// The dim on which an output of a norm stands: one row.
 struct one_row {
