@@ -32,7 +32,8 @@ ElementType element_type(const std::string& text) {
   for (std::size_t t = 0; t < element_type_count; ++t) {
     const auto type = static_cast<ElementType>(t);
     if (name(type) == text) return type;
-    known += " " + std::string(name(type));
+    known += ' ';
+    known += name(type);
   }
   raise<ArgumentError>("--dtype " + text + ": expected one of" + known);
 }

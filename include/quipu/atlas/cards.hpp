@@ -102,7 +102,9 @@ inline const Card& find_card(const ModelEntry& entry, std::string_view written) 
   std::string near;
   const std::string_view tail = std::string_view(id).substr(id.rfind('.') + 1);
   for (const Card& card : entry.cards) {
-    if (card.id.find(tail) != std::string_view::npos) near += " " + std::string(card.id);
+    if (card.id.find(tail) == std::string_view::npos) continue;
+    near += ' ';
+    near += card.id;
   }
   raise<ArgumentError>("component " + std::string(written) + ": " + std::string(entry.facts.name) +
                        " has no such card" +

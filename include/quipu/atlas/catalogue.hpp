@@ -25,7 +25,8 @@ inline const ModelEntry& find_model(std::span<const ModelEntry> entries, std::st
   std::string known;
   for (const ModelEntry& entry : entries) {
     if (entry.facts.name == name) return entry;
-    known += " " + std::string(entry.facts.name);
+    known += ' ';
+    known += entry.facts.name;
   }
   raise<ArgumentError>("model " + std::string(name) + ": not among those compiled in:" + known);
 }
