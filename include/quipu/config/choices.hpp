@@ -1,5 +1,5 @@
 // The constants of a configuration that can be decided in two ways: the type says which.
-// Sibling: config/config.hpp.
+// Sibling: config/rules.hpp.
 #pragma once
 
 #include <cstddef>

@@ -5,7 +5,7 @@
 // n_heads), head_dim (else from_heads), rope_scaling (else none), output (else separate). A broken
 // rule is one error that names the rule and its numbers:
 // model_rule_broken<kv_heads_must_divide_heads, n_heads_is<32>, n_kv_heads_is<5>>. Siblings:
-// config/config.hpp, test/static/config.cpp, test/compile_fail.
+// config/dims.hpp, test/static/config.cpp, test/compile_fail.
 #pragma once
 
 #include <type_traits>

@@ -3,7 +3,7 @@
 // applied<C, W, X> is the shape that component C gives for an input of shape X with the weight W. A
 // wrong axis, a wrong extent or another weight of equal extents is one error with the axis (or both
 // identities) and both numbers. The functions of simd/ that compute a component begin with it.
-// Tests: test/static/composition.cpp, test/compile_fail.
+// Tests: test/static/components.cpp, test/compile_fail.
 #pragma once
 
 #include "quipu/reflect/weight.hpp"

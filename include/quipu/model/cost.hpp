@@ -3,7 +3,7 @@
 // A multiply-add counts as two FLOPs. Weight bytes are read once per call whatever the batch (that
 // is what batching saves). Additions, norms and activations count their arithmetic as stated beside
 // each component; exponentials, roots and divisions count one each.
-// Siblings: the component headers of this folder. Test: test/model/cost_test.cpp.
+// Siblings: the component headers of this folder. Test: test/static/cost.cpp.
 #pragma once
 
 #include <cstddef>
