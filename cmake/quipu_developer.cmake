@@ -31,10 +31,19 @@ function(quipu_add_test name)
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600)
 endfunction()
 
+# Benchmarks are measured where they are built: one target, the processor's own, which costs a third of
+# the compilation that three take.
+include(CheckCXXCompilerFlag)
+check_cxx_compiler_flag(-march=native QUIPU_HAS_MARCH_NATIVE)
+
 # quipu_add_bench(NAME SOURCES a.cpp ... [LINK target ...])
 function(quipu_add_bench name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE quipu_warnings benchmark::benchmark_main ${arg_LINK})
+  target_compile_definitions(${name} PRIVATE HWY_COMPILE_ONLY_STATIC)
+  if(QUIPU_HAS_MARCH_NATIVE)
+    target_compile_options(${name} PRIVATE -march=native)
+  endif()
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/bench" "${CMAKE_CURRENT_SOURCE_DIR}")
 endfunction()
