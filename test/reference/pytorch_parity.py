@@ -2,13 +2,14 @@
 """The Llama 3 forward pass restated in plain PyTorch, to compare tensors with.
 
 It shares no code with the library or with Meta's. It reads a checkpoint in Hugging Face's layout,
-runs it, and compares every named tensor with a safetensors file: golden activations (whose phases
-`<phase>/tokens`, `<phase>/start_pos`, `<phase>/<tensor>` it runs in order through one cache), or
-what quipu-trace wrote, with the tokens given by --tokens.
+runs it, and compares every named tensor with a safetensors file: golden activations, or what
+quipu-trace wrote. The file says what to run: `tokens` and `start_pos`, or several phases
+`<phase>/tokens`, `<phase>/start_pos`, `<phase>/<tensor>` in order through one cache.
 
   python3 pytorch_parity.py --golden ../data/golden          all activations of all tiny models
   python3 pytorch_parity.py --model DIR --mode bf16 --compare FILE.safetensors
-  python3 pytorch_parity.py --model DIR --tokens 1,2,3 --compare trace.safetensors
+  quipu-trace -m DIR --tokens 1,2,3 --out t.safetensors &&
+    python3 pytorch_parity.py --model DIR --compare t.safetensors
 
 Modes: f32; bf16w-f32c (weights rounded to bfloat16, computing in float32); bf16 (rounded where the
 reference rounds). Exit status 1 if a tensor is over the limit. Needs PyTorch (any CPU build).
@@ -153,14 +154,12 @@ def golden_name(id):
     return "/".join([".".join(parts[:2])] + parts[2:]) if parts[0] == "layers" else id
 
 
-def compare(model, mode, expected, tokens=None, start=0):
+def compare(model, mode, expected):
     """Prints the worst tensor and the share of equal elements; returns whether all are close."""
-    if tokens is not None:
-        phases = [("", torch.tensor([tokens]), start)]
-    else:
-        names = ("prefill", "decode0", "decode1", "decode2", "chunk", "far")
-        phases = [(p + "/", expected[p + "/tokens"], int(expected[p + "/start_pos"]))
-                  for p in names if p + "/tokens" in expected]
+    prefixes = [n[: -len("tokens")] for n in expected if n == "tokens" or n.endswith("/tokens")]
+    if not prefixes:
+        sys.exit("the file to compare with has no tokens")
+    phases = [(p, expected[p + "tokens"], int(expected[p + "start_pos"])) for p in prefixes]
     capacity = max(s + t.shape[1] for _, t, s in phases)
     llama = Llama(model, mode, phases[0][1].shape[0], capacity)
     # As argued in scalar_forward_test.cpp: float32 rounding, tenfold where attention is peaked; in
@@ -198,8 +197,6 @@ def main():
     parser.add_argument("--model", metavar="DIR", help="checkpoint in Hugging Face's layout")
     parser.add_argument("--compare", metavar="FILE", help="safetensors file to compare with")
     parser.add_argument("--mode", choices=("f32", "bf16w-f32c", "bf16"), default="f32")
-    parser.add_argument("--tokens", help="ids with commas, for a file without phases")
-    parser.add_argument("--start-pos", type=int, default=0)
     options = parser.parse_args()
     if torch is None:
         parser.error("PyTorch was not found: python3 -m pip install torch")
@@ -215,9 +212,7 @@ def main():
         if files == 0:
             parser.error(f"no activations under {options.golden}/models")
     elif options.model and options.compare:
-        tokens = [int(t) for t in options.tokens.split(",")] if options.tokens else None
-        ok = compare(options.model, options.mode, read_safetensors(options.compare), tokens,
-                     options.start_pos)
+        ok = compare(options.model, options.mode, read_safetensors(options.compare))
     else:
         parser.error("give --golden, or --model and --compare")
     return 0 if ok else 1

@@ -43,7 +43,8 @@ class SafetensorsWriter {
     std::size_t offset = 0;
     for (const SafetensorsPlan& tensor : plan) {
       const std::size_t end = offset + bytes_of(path, tensor);
-      header += "," + json_quoted(tensor.name) + ":{\"dtype\":\"" + std::string(tensor.dtype) +
+      header += ',';
+      header += json_quoted(tensor.name) + ":{\"dtype\":\"" + std::string(tensor.dtype) +
                 "\",\"shape\":[";
       for (std::size_t i = 0; i < tensor.extents.size(); ++i) {
         header += (i == 0 ? "" : ",") + std::to_string(tensor.extents[i]);
