@@ -1,7 +1,8 @@
 // A session: the KV cache and scratch memory of some sequences of one model, and the call that
 // extends them.
-// Siblings: engine/model.hpp, simd/forward_call.hpp, generate/generator.hpp (chooses tokens).
-// Tests: test/engine/session_test.cpp, test/engine/contract_test.cpp.
+// Siblings: engine/model.hpp, simd/forward_call.hpp, engine/saved_state.hpp (the bytes of a saved
+// sequence), generate/generator.hpp (chooses tokens).
+// Tests: test/engine/session_test.cpp, test/engine/contract_test.cpp, test/generate/saved_test.cpp.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "quipu/engine/model.hpp"
+#include "quipu/engine/saved_state.hpp"
 
 namespace quipu {
 
@@ -58,6 +60,41 @@ class Session {
                            std::to_string(length));
     }
     lengths_[row] = length;
+  }
+
+  /// The state of one sequence: its length and the keys and values of its positions, with what they
+  /// belong to. restore() of these bytes continues bit-equal.
+  std::vector<std::byte> save(std::size_t row = 0) const {
+    check_row(row);
+    detail::StateWriter state(sequence_kind);
+    state.facts(state_facts());
+    state.value(std::uint64_t{lengths_[row]});
+    state.reserve(detail::kv_state_bytes(cache_.shape(), lengths_[row]));
+    detail::for_each_kv_run(cache_, row, lengths_[row],
+                            [&](const std::byte* at, std::size_t n) { state.bytes(at, n); });
+    return state.finish();
+  }
+
+  /// Puts a saved sequence in the place of a row's, in this or in another session: batch, capacity
+  /// and row may be others. Refused, with nothing changed: FormatError if the bytes are damaged,
+  /// MismatchError for another model or another cache type, mode or activations, ArgumentError if
+  /// the sequence is longer than the capacity; each names the field and both values. `file` is the
+  /// name of the bytes in messages.
+  void restore(std::span<const std::byte> bytes, std::size_t row = 0,
+               std::string_view file = "saved session") {
+    check_row(row);
+    detail::ByteReader reader = open_saved(bytes, file);
+    const auto length = static_cast<std::size_t>(reader.read<std::uint64_t>("positions"));
+    detail::for_each_kv_run(cache_, row, length, [&](std::byte* at, std::size_t n) {
+      if (n > 0) std::memcpy(at, reader.take(n, "keys and values").data(), n);
+    });
+    lengths_[row] = length;
+  }
+
+  /// Positions of a saved sequence. Refuses what restore() does.
+  std::size_t saved_length(std::span<const std::byte> bytes,
+                           std::string_view file = "saved session") const {
+    return static_cast<std::size_t>(open_saved(bytes, file).read<std::uint64_t>("positions"));
   }
 
   void set_trace(const TraceHook& hook) { trace_ = hook; }
@@ -116,6 +153,12 @@ class Session {
     }
   }
 
+  /// ArgumentError, as forward() would raise it, unless these tokens can be appended to a row.
+  void check_room(std::size_t row, std::span<const TokenId> tokens) const {
+    const Feed feed{row, tokens, std::nullopt};
+    check({&feed, 1}, LogitsWanted::none, {});
+  }
+
   /// One sequence: logits of the last token, [vocabulary].
   std::vector<float> forward(std::span<const TokenId> tokens, std::size_t row = 0) {
     std::vector<float> logits(model_.architecture().vocab_size);
@@ -140,6 +183,34 @@ class Session {
     positive("capacity", o.capacity);
     positive("chunk", o.chunk);
     return o;
+  }
+
+  static constexpr std::string_view sequence_kind = "quipuseq";
+
+  /// What keys and values depend on: the model and the options that change them.
+  std::vector<StateFact> state_facts() const {
+    std::vector<StateFact> facts = fingerprint(model_);
+    facts.push_back({"cache", std::string(name(options_.cache))});
+    facts.push_back({"mode", options_.mode == NumericMode::bf16 ? "bf16" : "f32"});
+    facts.push_back({"activations", options_.activations == ActivationMode::int8 ? "int8" : "f32"});
+    return facts;
+  }
+
+  /// Checks all of a saved sequence; the reader stands before the number of positions.
+  detail::ByteReader open_saved(std::span<const std::byte> bytes, std::string_view file) const {
+    detail::ByteReader reader = detail::open_state(bytes, sequence_kind, file);
+    detail::check_facts(reader, state_facts());
+    detail::ByteReader rest = reader;
+    const auto length = rest.read<std::uint64_t>("positions");
+    if (length > options_.capacity) {
+      raise<ArgumentError>(std::string(file) + ": " + std::to_string(length) +
+                           " positions do not fit the capacity of " +
+                           std::to_string(options_.capacity));
+    }
+    rest.take(detail::kv_state_bytes(cache_.shape(), static_cast<std::size_t>(length)),
+              "keys and values");
+    detail::check_end(rest);
+    return reader;
   }
 
   void check_row(std::size_t row) const {
