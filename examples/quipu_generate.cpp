@@ -11,6 +11,7 @@
 
 #include "program.hpp"
 #include "quipu/generate/generator.hpp"
+#include "quipu/generate/stop_text.hpp"
 #include "quipu/text/chat.hpp"
 #include QUIPU_ENGINE_HEADER
 
@@ -19,13 +20,15 @@ namespace {
 struct Arguments {
   std::string file, prompt, prompt_file, model, system, cache = "f32", activations = "f32",
                                                         mode = "f32";
-  std::optional<std::size_t> max_tokens = 256, context;
+  std::int64_t max_tokens = 256;  // -1: no limit
+  std::optional<std::size_t> context;
   std::size_t threads = 0, chunk = 512;
   std::optional<std::uint64_t> seed;
   quipu::SamplingSettings sampling{.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .seed = 0};
   std::vector<quipu::TokenId> stop_ids;
-  bool chat = false, json = false, in_place = false, ignore_stop = false, reference_rope = false,
-       special = false;
+  std::vector<std::string> stop_strings;
+  bool chat = false, log_probabilities = false, json = false, in_place = false, ignore_stop = false,
+       reference_rope = false, special = false;
 };
 
 std::string read_all(const std::string& path) {
@@ -40,8 +43,23 @@ std::string read_all(const std::string& path) {
   return text;
 }
 
-std::vector<quipu::TokenId> prompt_tokens(const Arguments& a, const quipu::Tokenizer& tokenizer) {
-  const std::string text = a.prompt_file.empty() ? a.prompt : read_all(a.prompt_file);
+/// -p, or the file of -f, or standard input if it is no terminal. ArgumentError if that is empty.
+std::string prompt_text(const Arguments& a) {
+  std::string text = a.prompt;
+  if (!a.prompt_file.empty()) {
+    text = read_all(a.prompt_file);
+  } else if (a.prompt.empty() && isatty(0) == 0) {
+    text = read_all("-");
+  }
+  if (text.empty()) {
+    quipu::raise<quipu::ArgumentError>(
+        "the prompt is empty: give -p TEXT, -f FILE or text on standard input");
+  }
+  return text;
+}
+
+std::vector<quipu::TokenId> prompt_tokens(const Arguments& a, const std::string& text,
+                                          const quipu::Tokenizer& tokenizer) {
   if (!a.chat) {
     quipu::EncodeOptions options = tokenizer.prompt_options();
     if (a.special) options.allowed_special = quipu::SpecialSet::all();
@@ -54,56 +72,44 @@ std::vector<quipu::TokenId> prompt_tokens(const Arguments& a, const quipu::Token
       .encode(tokenizer, dialog);
 }
 
-// The generator that Ctrl-C ends; a second Ctrl-C ends the process.
-std::atomic<quipu::Generator*> interrupted{nullptr};
-void on_interrupt(int) {
-  if (quipu::Generator* g = interrupted.exchange(nullptr)) {
-    g->cancel();
-  } else {
-    std::_Exit(130);
+/// Positions of the context: -c; 0: as many as the model was trained for; by default those, but no
+/// more than 4096, since the cache of a long context takes many GB.
+std::size_t capacity(const Arguments& a, const quipu::Model& model) {
+  const auto own = model.context_length();
+  if (a.context == 0u && !own) {
+    quipu::raise<quipu::ArgumentError>(
+        "-c 0 is the model's own context, which the checkpoint does not state: give a number");
   }
+  if (a.context == 0u) return *own;
+  return a.context.value_or((std::min<std::size_t>)(4096, own.value_or(4096)));
 }
 
-int generate(const Arguments& a) {
-  using program::Clock;
-  quipu::validate(a.sampling);
-  const auto load_start = Clock::now();
-  program::ProgressBar bar;
-  quipu::LoadOptions load;
-  load.model = a.model;
-  load.threads = a.threads;
-  load.pack = !a.in_place;
-  load.reference_rope = a.reference_rope;
-  load.progress = [&](std::string_view what, std::size_t done, std::size_t total) {
-    bar(what, done, total);
-  };
-  const quipu::Model model = QUIPU_ENGINE::engine().load(a.file, load);
-  const quipu::Tokenizer& tokenizer = model.tokenizer();
-  const std::vector<quipu::TokenId> prompt = prompt_tokens(a, tokenizer);
-  if (prompt.empty())
-    quipu::raise<quipu::ArgumentError>("the prompt is empty: give -p TEXT or -f FILE");
-
+quipu::SessionOptions session_options(const Arguments& a, const quipu::Model& model) {
   quipu::SessionOptions options;
-  options.capacity =
-      a.context.value_or((std::min<std::size_t>)(4096, model.context_length().value_or(4096)));
+  options.capacity = capacity(a, model);
   options.chunk = (std::min)(a.chunk, options.capacity);
   options.cache = a.cache == "bf16" ? quipu::ElementType::bf16 : quipu::ElementType::f32;
   options.activations =
       a.activations == "int8" ? quipu::ActivationMode::int8 : quipu::ActivationMode::f32;
   options.mode = a.mode == "bf16" ? quipu::NumericMode::bf16 : quipu::NumericMode::f32;
-  quipu::GenerationSettings settings{a.sampling, a.max_tokens, a.stop_ids};
+  return options;
+}
+
+quipu::GenerationSettings generation_settings(const Arguments& a,
+                                              const quipu::Tokenizer& tokenizer) {
+  quipu::GenerationSettings settings{.sampling = a.sampling, .stop_ids = a.stop_ids};
+  if (a.max_tokens >= 0) settings.max_tokens = static_cast<std::size_t>(a.max_tokens);
   settings.sampling.seed = a.seed ? *a.seed : std::random_device{}();
   if (!a.ignore_stop) {
     settings.stop_ids.insert(settings.stop_ids.end(), tokenizer.stop_ids().begin(),
                              tokenizer.stop_ids().end());
   }
-  if (prompt.size() > options.capacity) {
-    quipu::raise<quipu::ArgumentError>(
-        fmt::format("the prompt has {} tokens, the context {} positions (-c)", prompt.size(),
-                    options.capacity));
-  }
-  const std::size_t cache_bytes =
-      quipu::Session::cache_shape(model.architecture(), options).bytes();
+  return settings;
+}
+
+/// Before any large memory is asked for: what will run, and what its cache takes.
+void print_start(const Arguments& a, const quipu::Model& model,
+                 const quipu::SessionOptions& options, std::uint64_t seed) {
   std::string types;
   for (quipu::ElementType type : model.weights().types) {
     types += (types.empty() ? "" : " ") + std::string(quipu::name(type));
@@ -114,46 +120,110 @@ int generate(const Arguments& a) {
              types, a.in_place ? ", in place" : "");
   fmt::print(stderr, "running  {}, {} threads, activations {}, mode {}\n", model.target(),
              model.executor().concurrency(), a.activations, a.mode);
-  fmt::print(stderr, "context  {} positions, KV cache {} ({})\n", options.capacity,
-             program::bytes_text(cache_bytes), a.cache);
-  fmt::print(stderr, "seed     {}\n\n", settings.sampling.seed);
-  quipu::Session session(model, options);
-  const double load_seconds = program::seconds_since(load_start);
+  fmt::print(
+      stderr, "context  {} positions, KV cache {} ({})\n", options.capacity,
+      program::bytes_text(quipu::Session::cache_shape(model.architecture(), options).bytes()),
+      a.cache);
+  fmt::print(stderr, "seed     {}\n\n", seed);
+}
 
-  quipu::Generator generator(session, settings);
-  interrupted = &generator;
-  std::signal(SIGINT, on_interrupt);
-  const auto prompt_start = Clock::now();
-  generator.feed(prompt, [&](std::string_view what, std::size_t done, std::size_t total) {
-    bar(what, done, total);
-  });
-  const double prompt_seconds = program::seconds_since(prompt_start);
+constexpr int exit_interrupted = 130;  // as shells have it: 128 and the number of SIGINT
 
-  const auto start = Clock::now();
-  quipu::Utf8Stream stream;
-  std::string text;
+// The generator that Ctrl-C ends; a second Ctrl-C ends the process.
+std::atomic<quipu::Generator*> running{nullptr};
+std::atomic<bool> interrupted{false};
+void on_interrupt(int) {
+  if (interrupted.exchange(true)) std::_Exit(exit_interrupted);
+  if (quipu::Generator* g = running.load()) g->cancel();
+}
+
+/// What was generated.
+struct Output {
   std::vector<quipu::TokenId> ids;
-  const auto show = [&](std::string_view part) {
-    text += part;
-    if (a.json) return;
+  std::vector<float> log_probabilities;
+  std::string text;
+};
+
+Output generate_text(const Arguments& a, const quipu::Tokenizer& tokenizer,
+                     quipu::Generator& generator) {
+  Output out;
+  quipu::Utf8Stream characters;
+  quipu::StopText stop(a.stop_strings);
+  const auto show = [&](const std::string& part) {
+    out.text += part;
+    if (a.json || part.empty()) return;
     std::fwrite(part.data(), 1, part.size(), stdout);
     std::fflush(stdout);
   };
   while (const auto token = generator.next()) {
-    ids.push_back(*token);
-    if (!tokenizer.is_control(*token) || a.special) show(stream.push(tokenizer.piece(*token)));
+    out.ids.push_back(*token);
+    if (a.log_probabilities) {
+      out.log_probabilities.push_back(quipu::log_probability(generator.logits(), *token));
+    }
+    if (tokenizer.is_control(*token) && !a.special) continue;
+    show(stop.push(characters.push(tokenizer.piece(*token))));
+    if (stop.stopped()) generator.finish(quipu::FinishReason::stop_string);
   }
-  show(stream.flush());
+  show(stop.push(characters.flush()));
+  show(stop.flush());
+  return out;
+}
+
+int generate(const Arguments& a) {
+  using program::Clock;
+  quipu::validate(a.sampling);
+  if (a.max_tokens < -1) {
+    quipu::raise<quipu::ArgumentError>(
+        fmt::format("-n: expected a count or -1 (no limit), found {}", a.max_tokens));
+  }
+  if (a.log_probabilities && !a.json) {
+    quipu::raise<quipu::ArgumentError>("--logprobs: they are part of the object of --json");
+  }
+  quipu::StopText{a.stop_strings};  // refuses what it cannot take
+  const std::string text = prompt_text(a);
+  const auto load_start = Clock::now();
+  program::ProgressBar bar;
+  const quipu::Progress progress = [&](std::string_view what, std::size_t done, std::size_t total) {
+    bar(what, done, total);
+  };
+  quipu::LoadOptions load;
+  load.model = a.model;
+  load.threads = a.threads;
+  load.pack = !a.in_place;
+  load.reference_rope = a.reference_rope;
+  load.progress = progress;
+  const quipu::Model model = QUIPU_ENGINE::engine().load(a.file, load);
+  const quipu::Tokenizer& tokenizer = model.tokenizer();
+  const std::vector<quipu::TokenId> prompt = prompt_tokens(a, text, tokenizer);
+  const quipu::SessionOptions options = session_options(a, model);
+  if (prompt.size() > options.capacity) {
+    quipu::raise<quipu::ArgumentError>(
+        fmt::format("the prompt has {} tokens, the context {} positions (-c)", prompt.size(),
+                    options.capacity));
+  }
+  const quipu::GenerationSettings settings = generation_settings(a, tokenizer);
+  print_start(a, model, options, settings.sampling.seed);
+  quipu::Session session(model, options);
+  const double load_seconds = program::seconds_since(load_start);
+
+  quipu::Generator generator(session, settings);
+  running = &generator;
+  std::signal(SIGINT, on_interrupt);
+  const auto prompt_start = Clock::now();
+  generator.feed(prompt, progress);
+  const double prompt_seconds = program::seconds_since(prompt_start);
+  const auto start = Clock::now();
+  const Output out = generate_text(a, tokenizer, generator);
   const double seconds = program::seconds_since(start);
-  interrupted = nullptr;
+  running = nullptr;
 
   const auto rate = [](std::size_t n, double s) {
     return s > 0 ? static_cast<double>(n) / s : 0.0;
   };
   // The first token is chosen from the prompt's logits: one pass fewer than tokens.
-  const std::size_t passes = ids.empty() ? 0 : ids.size() - 1;
+  const std::size_t passes = out.ids.empty() ? 0 : out.ids.size() - 1;
   if (a.json) {
-    const nlohmann::ordered_json out = {
+    nlohmann::ordered_json json = {
         {"model", model.name()},
         {"file", a.file},
         {"parameters", model.parameters()},
@@ -165,23 +235,29 @@ int generate(const Arguments& a) {
         {"weight_bytes", model.weights().weight_bytes},
         {"seed", settings.sampling.seed},
         {"prompt_ids", prompt},
-        {"ids", ids},
-        {"text", text},
+        {"ids", out.ids},
+        {"text", out.text},
         {"finish_reason", quipu::name(generator.finish_reason())},
         {"load_seconds", load_seconds},
         {"prompt_seconds", prompt_seconds},
         {"prompt_tokens_per_second", rate(prompt.size(), prompt_seconds)},
         {"generate_seconds", seconds},
         {"generate_tokens_per_second", rate(passes, seconds)}};
-    std::cout << out.dump(2) << '\n';
+    if (a.log_probabilities) json["logprobs"] = out.log_probabilities;
+    // A path may be any bytes.
+    std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
   } else {
     std::fputc('\n', stdout);
   }
   fmt::print(stderr, "\nload     {:.2f} s\nprompt   {} tokens, {:.2f} s, {:.1f} tokens/s\n",
              load_seconds, prompt.size(), prompt_seconds, rate(prompt.size(), prompt_seconds));
-  fmt::print(stderr, "generate {} tokens, {:.2f} s, {:.1f} tokens/s ({})\n", ids.size(), seconds,
-             rate(passes, seconds), quipu::name(generator.finish_reason()));
-  return program::success;
+  fmt::print(stderr, "generate {} tokens, {:.2f} s, {:.1f} tokens/s ({})\n", out.ids.size(),
+             seconds, rate(passes, seconds), quipu::name(generator.finish_reason()));
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout) {
+    quipu::raise<quipu::FileError>("standard output: not all could be written");
+  }
+  return generator.finish_reason() == quipu::FinishReason::cancelled ? exit_interrupted
+                                                                     : program::success;
 }
 
 }  // namespace
@@ -198,16 +274,24 @@ int main(int argc, char** argv) {
       " -m model.gguf --chat -p \"What is a quipu?\" --temp 0\n"
       "  " QUIPU_PROGRAM_NAME
       " -m model.gguf -f prompt.txt -c 2048 -s 42 --json\n"
-      "Exit codes: 0 done, 1 a file or model is not usable, 2 the command line is not.");
+      "Without -p and -f the prompt is standard input. Ctrl-C ends the generation, a second one "
+      "the\n"
+      "program.\n"
+      "Exit codes: 0 done, 1 a file or model is not usable, 2 the command line is not, 130 ended "
+      "by\n"
+      "Ctrl-C.");
   app.add_option("-m,--model-file", a.file,
                  "Checkpoint: a .gguf, .safetensors or .pth file, or a directory")
       ->required()
       ->type_name("FILE");
-  app.add_option("-p,--prompt", a.prompt, "Prompt");
-  app.add_option("-f,--file", a.prompt_file, "Read the prompt from a file; - is standard input");
-  app.add_option("-n,--predict", a.max_tokens, "Most tokens to generate")->capture_default_str();
+  auto* prompt = app.add_option("-p,--prompt", a.prompt, "Prompt");
+  app.add_option("-f,--file", a.prompt_file, "Read the prompt from a file; - is standard input")
+      ->excludes(prompt);
+  app.add_option("-n,--predict", a.max_tokens,
+                 "Most tokens to generate; -1: until a stop token or the end of the context")
+      ->capture_default_str();
   app.add_option("-c,--ctx-size", a.context,
-                 "Positions of the context [4096, or the model's if less]");
+                 "Positions of the context; 0: the model's own [4096, or the model's if less]");
   app.add_option("-t,--threads", a.threads, "Threads [as many as the process may use]");
   app.add_option("-b,--batch-size", a.chunk, "Prompt tokens computed in one pass")
       ->capture_default_str();
@@ -220,7 +304,11 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--chat", a.chat, "The prompt is a user's message, in the chat format of the file");
   app.add_option("--system", a.system, "With --chat: the system message");
-  app.add_option("--stop-id", a.stop_ids, "More token ids that end the generation");
+  app.add_option("--stop-id", a.stop_ids, "A token id that ends the generation; may be repeated")
+      ->allow_extra_args(false);
+  app.add_option("-r,--stop", a.stop_strings,
+                 "A text that ends the generation and is not shown; may be repeated")
+      ->allow_extra_args(false);
   app.add_flag("--ignore-eos", a.ignore_stop, "Do not end at the model's own stop tokens");
   app.add_flag("--special", a.special,
                "Special tokens in the prompt become ids, generated ones are shown");
@@ -240,6 +328,8 @@ int main(int argc, char** argv) {
   app.add_flag("--reference-rope", a.reference_rope,
                "Scale rotary frequencies by 8 as the pinned reference does for every model");
   app.add_flag("--json", a.json, "One JSON object on stdout instead of the text");
+  app.add_flag("--logprobs", a.log_probabilities,
+               "With --json: the log-probability of each generated token");
   app.set_version_flag("--version", std::string("quipu 0.1.0"));
   try {
     app.parse(argc, argv);

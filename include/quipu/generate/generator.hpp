@@ -1,46 +1,38 @@
-// Generation of one sequence, step by step: stepped, streamed, cancelled, rolled back.
+// Generation of one sequence, step by step: stepped, streamed, cancelled, rolled back, saved.
 //
 //   Generator g(session, settings);
 //   g.feed(prompt);
 //   while (auto token = g.next()) show(*token);
-// Siblings: sampling.hpp (the choice of a token), engine/session.hpp (the logits).
-// Tests: test/generate/generator_test.cpp.
+// Siblings: sampling.hpp (the choice of a token), engine/session.hpp (the logits), batch.hpp (many
+// sequences at once), stop_text.hpp (ends by strings).
+// Tests: test/generate/generator_test.cpp, saved_test.cpp.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "quipu/engine/session.hpp"
+#include "quipu/generate/finish.hpp"
 #include "quipu/generate/sampling.hpp"
 
 namespace quipu {
 
 struct GenerationSettings {
-  SamplingSettings sampling;
+  SamplingSettings sampling{};
   /// Most tokens to generate; nothing: until a stop token or the session's capacity.
-  std::optional<std::size_t> max_tokens;
+  std::optional<std::size_t> max_tokens{};
   /// Tokens that end the generation; they are not part of the output.
-  std::vector<TokenId> stop_ids;
+  std::vector<TokenId> stop_ids{};
 };
-
-/// Why a generation has ended.
-enum class FinishReason : unsigned char {
-  not_finished,
-  stop_token,
-  max_tokens,
-  capacity,
-  cancelled
-};
-
-constexpr std::string_view name(FinishReason reason) {
-  constexpr std::string_view names[] = {"not finished", "stop token", "max tokens", "capacity",
-                                        "cancelled"};
-  return names[static_cast<unsigned char>(reason)];
-}
 
 class Generator {
  public:
@@ -55,31 +47,48 @@ class Generator {
   }
 
   /// Appends tokens that are given (the prompt, the next turn of a dialog). ArgumentError, before
-  /// any work, if they do not fit the capacity; it names both numbers.
+  /// any work, if they do not fit the capacity; it names both numbers. A cancel() from another
+  /// thread or from `progress` ends it at the next chunk: then nothing was appended and
+  /// finish_reason() is cancelled.
   void feed(std::span<const TokenId> tokens, const Progress& progress = {}) {
+    cancelled_.store(false, std::memory_order_relaxed);
+    const std::size_t before = session_.length(row_);
     std::vector<TokenId> all(pending_.begin(), pending_.end());
     all.insert(all.end(), tokens.begin(), tokens.end());
-    compute(all, progress);
+    session_.check_room(row_, all);
+    const std::size_t chunk = session_.options().chunk;
+    for (std::size_t done = 0; done < all.size();) {
+      const std::size_t n = (std::min)(chunk, all.size() - done);
+      const bool last = done + n == all.size();
+      compute(std::span(all).subspan(done, n), last ? LogitsWanted::last : LogitsWanted::none);
+      done += n;
+      if (progress) progress("prompt", done, all.size());
+      if (!last && cancelled()) {
+        session_.truncate(row_, before);
+        finish(FinishReason::cancelled);
+        return;
+      }
+    }
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
     pending_.clear();
     generated_ = 0;
-    finish_ = FinishReason::not_finished;
-    cancelled_.store(false, std::memory_order_relaxed);
+    go_on();
   }
 
   /// The next token, or nothing when the generation has ended (finish_reason() says why).
-  /// ArgumentError if nothing was fed; LogitsError if no token can be chosen.
+  /// ArgumentError if nothing was fed; LogitsError if no token can be chosen, after which a call
+  /// chooses from the same logits again (with another hook, say).
   std::optional<TokenId> next() {
+    if (finish_ != FinishReason::not_finished) return std::nullopt;
     if (tokens_.empty())
       raise<ArgumentError>("generation: nothing was fed; a prompt of at least one token is needed");
-    if (finish_ != FinishReason::not_finished) return std::nullopt;
-    if (cancelled_.load(std::memory_order_relaxed)) return end(FinishReason::cancelled);
+    if (cancelled()) return end(FinishReason::cancelled);
     if (settings_.max_tokens && generated_ >= *settings_.max_tokens)
       return end(FinishReason::max_tokens);
+    if (tokens_.size() >= session_.capacity()) return end(FinishReason::capacity);
     if (!pending_.empty()) {
       // The token chosen last is computed now, not when it was chosen: the last one never is.
-      if (session_.length(row_) >= session_.capacity()) return end(FinishReason::capacity);
-      compute(pending_, {});
+      compute(pending_, LogitsWanted::last);
       pending_.clear();
     }
     const TokenId token = sampler_.sample(logits_);
@@ -94,11 +103,15 @@ class Generator {
     return token;
   }
 
-  /// Makes the next call of next() end. May be called from another thread.
+  /// Makes the next call of next() end, or a feed() under way. May be called from another thread
+  /// and from a signal handler.
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
 
-  /// Keeps the first `length` tokens (at least one) and goes on from there, drawing anew.
-  /// ArgumentError if there are fewer.
+  /// Ends the generation for a reason of the caller's, such as a stop string in the text.
+  void finish(FinishReason reason) { finish_ = reason; }
+
+  /// Keeps the first `length` tokens (at least one) and goes on from there, drawing anew (the same
+  /// again after sampler().random().rewind_to()). ArgumentError if there are fewer.
   void roll_back(std::size_t length) {
     if (length == 0 || length > tokens_.size()) {
       raise<ArgumentError>("roll back: there are " + std::to_string(tokens_.size()) +
@@ -109,7 +122,93 @@ class Generator {
     generated_ -= (std::min)(generated_, dropped);
     pending_.assign(1, tokens_.back());
     session_.truncate(row_, (std::min)(session_.length(row_), length - 1));
-    finish_ = FinishReason::not_finished;
+    cancelled_.store(false, std::memory_order_relaxed);
+    go_on();
+  }
+
+  /// All of the generation's state, the session's row included. restore() of these bytes continues
+  /// bit-equal. A logit hook is not part of it.
+  std::vector<std::byte> save() const {
+    detail::StateWriter state(generation_kind);
+    state.facts(state_facts());
+    state.value(std::uint64_t{tokens_.size()});
+    for (const TokenId token : tokens_) state.value(token);
+    state.value(std::uint64_t{pending_.size()});
+    state.value(std::uint64_t{generated_});
+    state.value(static_cast<std::uint8_t>(finish_));
+    state.value(static_cast<std::uint8_t>(stop_token_.has_value()));
+    state.value(stop_token_.value_or(0));
+    state.value(sampler_.stream());
+    state.value(sampler_.random().drawn());
+    state.value(std::uint64_t{logits_.size()});
+    state.bytes(logits_.data(), logits_.size() * sizeof(float));
+    const std::vector<std::byte> sequence = session_.save(row_);
+    state.value(std::uint64_t{sequence.size()});
+    state.bytes(sequence.data(), sequence.size());
+    return state.finish();
+  }
+
+  /// Goes on where save() was called, in this session and row, which may be others than then.
+  /// Refused, with nothing changed, as Session::restore refuses, and MismatchError for other
+  /// sampling settings. max_tokens and stop_ids are those of this generator.
+  void restore(std::span<const std::byte> bytes, std::string_view file = "saved generation") {
+    detail::ByteReader in = detail::open_state(bytes, generation_kind, file);
+    detail::check_facts(in, state_facts());
+    const std::size_t vocabulary = session_.model().architecture().vocab_size;
+    const auto limited = [&](const char* what, std::uint64_t least, std::uint64_t most) {
+      const auto value = in.read<std::uint64_t>(what);
+      if (value < least || value > most) {
+        detail::bad_field(file, what, detail::decimal(least) + " to " + detail::decimal(most),
+                          detail::decimal(value));
+      }
+      return static_cast<std::size_t>(value);
+    };
+    const auto token_id = [&](const char* what) {
+      const auto token = in.read<TokenId>(what);
+      if (token < 0 || static_cast<std::size_t>(token) >= vocabulary) {
+        detail::bad_field(file, what, "an id below " + detail::decimal(vocabulary),
+                          detail::decimal(token));
+      }
+      return token;
+    };
+    const auto count = in.read<std::uint64_t>("number of tokens");
+    in.need_items(count, sizeof(TokenId), "tokens");
+    std::vector<TokenId> tokens(static_cast<std::size_t>(count));
+    for (TokenId& token : tokens) token = token_id("token");
+    const std::size_t pending = limited("tokens to be computed", 0, tokens.empty() ? 0 : 1);
+    const std::size_t generated = limited("tokens generated", 0, count);
+    const auto reason = in.read<std::uint8_t>("finish reason");
+    if (reason > static_cast<std::uint8_t>(FinishReason::cancelled)) {
+      detail::bad_field(file, "finish reason", "a known one", detail::decimal(reason));
+    }
+    const bool stopped = in.read<std::uint8_t>("stop token") != 0;
+    const TokenId stop_token = token_id("stop token");
+    const auto stream = in.read<std::uint64_t>("stream");
+    const auto drawn = in.read<std::uint64_t>("draws");
+    // Only a generation to which nothing was fed has none.
+    const std::size_t no_logits = tokens.empty() ? 0 : vocabulary;
+    std::vector<float> logits(limited("logits", no_logits, vocabulary));
+    if (!logits.empty()) {
+      const std::size_t size = checked_mul(logits.size(), sizeof(float), "logits");
+      std::memcpy(logits.data(), in.take(size, "logits").data(), size);
+    }
+    const auto sequence = in.take(in.read<std::uint64_t>("size of the sequence"), "sequence");
+    detail::check_end(in);
+    const std::size_t length = session_.saved_length(sequence, file);
+    if (length != tokens.size() - pending) {
+      detail::bad_field(file, "positions", detail::decimal(tokens.size() - pending),
+                        detail::decimal(length));
+    }
+
+    session_.restore(sequence, row_, file);
+    tokens_ = std::move(tokens);
+    pending_.clear();
+    if (pending > 0) pending_.assign(1, tokens_.back());
+    logits_ = std::move(logits);
+    generated_ = generated;
+    finish_ = static_cast<FinishReason>(reason);
+    stop_token_ = stopped ? std::optional(stop_token) : std::nullopt;
+    sampler_.resume(stream, drawn);
     cancelled_.store(false, std::memory_order_relaxed);
   }
 
@@ -120,15 +219,40 @@ class Generator {
   FinishReason finish_reason() const { return finish_; }
   /// The stop token that ended the generation, if one did.
   std::optional<TokenId> stop_token() const { return stop_token_; }
-  /// The logits that the next token will be, or the last one was, chosen from: [vocabulary].
+  /// The logits that the last token was chosen from (after feed(): the next one will be), as the
+  /// model gave them, [vocabulary]. Valid until the next call.
   std::span<const float> logits() const { return logits_; }
+  /// For a logit hook, and for the count of draws.
   Sampler& sampler() { return sampler_; }
 
  private:
-  void compute(std::span<const TokenId> tokens, const Progress& progress) {
+  static constexpr std::string_view generation_kind = "quipugen";
+
+  /// What the choice of tokens depends on beside the model.
+  std::vector<StateFact> state_facts() const {
+    const SamplingSettings& s = settings_.sampling;
+    const auto text = [](float x) {
+      char digits[32];
+      std::snprintf(digits, sizeof digits, "%.9g", double{x});
+      return std::string(digits);
+    };
+    return {{"temperature", text(s.temperature)},
+            {"top_k", std::to_string(s.top_k)},
+            {"top_p", text(s.top_p)},
+            {"seed", std::to_string(s.seed)}};
+  }
+
+  void compute(std::span<const TokenId> tokens, LogitsWanted wanted) {
     logits_.resize(session_.model().architecture().vocab_size);
     const Feed feed{row_, tokens, std::nullopt};
-    session_.forward({&feed, 1}, LogitsWanted::last, logits_, progress);
+    session_.forward({&feed, 1}, wanted, logits_);
+  }
+
+  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+
+  void go_on() {
+    finish_ = FinishReason::not_finished;
+    stop_token_.reset();
   }
 
   std::nullopt_t end(FinishReason reason) {

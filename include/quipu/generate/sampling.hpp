@@ -56,11 +56,19 @@ class Sampler {
  public:
   /// ArgumentError as validate().
   explicit Sampler(const SamplingSettings& settings, std::uint64_t stream = 0)
-      : settings_(settings), random_(settings.seed, stream) {
+      : settings_(settings), stream_(stream), random_(settings.seed, stream) {
     validate(settings);
   }
 
   const SamplingSettings& settings() const { return settings_; }
+  std::uint64_t stream() const { return stream_; }
+
+  /// Goes on as a sampler of these settings and that stream which has chosen so many tokens.
+  void resume(std::uint64_t stream, std::uint64_t drawn) {
+    stream_ = stream;
+    random_ = Random(settings_.seed, stream);
+    random_.rewind_to(drawn);
+  }
 
   Random& random() { return random_; }
   const Random& random() const { return random_; }
@@ -115,6 +123,7 @@ class Sampler {
   }
 
   SamplingSettings settings_;
+  std::uint64_t stream_;
   Random random_;
   LogitHook hook_;
   std::vector<float> changed_, selected_, probabilities_;  // kept between calls: no allocation
