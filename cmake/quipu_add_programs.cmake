@@ -9,7 +9,7 @@ if(EXISTS "${CMAKE_CURRENT_LIST_DIR}/../examples/quipu_generate.cpp")
 else()
   set(QUIPU_PROGRAM_SOURCE_DIR "${CMAKE_CURRENT_LIST_DIR}/programs")
 endif()
-set(QUIPU_PROGRAMS generate inspect trace)
+set(QUIPU_PROGRAMS generate inspect trace convert)
 
 function(quipu_add_programs)
   cmake_parse_arguments(arg "" "NAME;HEADER" "MODELS;INCLUDE_DIRECTORIES" ${ARGN})

@@ -1,0 +1,345 @@
+// Conversions between all layouts: bytes that come back equal, logits with the same bits, element
+// types within the rounding of the type, tokenizers that give the same ids, refusals by name.
+#include "quipu/engine/convert.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "quipu/checkpoint/open_checkpoint.hpp"
+#include "quipu/engine/session.hpp"
+#include "support/compare.hpp"
+#include "support/golden.hpp"
+#include "tiny_engine.hpp"
+
+namespace quipu_test {
+namespace {
+
+namespace fs = std::filesystem;
+using quipu::ConvertOptions;
+using quipu::ConvertReport;
+using quipu::ElementType;
+using quipu::TokenId;
+using quipu::WriteLayout;
+
+class Convert : public ::testing::Test {
+ protected:
+  Convert() {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  ~Convert() override { fs::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  static std::string hugging_face(const std::string& model) {
+    return find_golden("models/" + model + "/hf-f32");
+  }
+
+  static ConvertReport convert(const std::string& from, const std::string& to, WriteLayout layout,
+                               std::optional<ElementType> type = std::nullopt,
+                               std::optional<ElementType> output_type = std::nullopt,
+                               bool overwrite = false) {
+    const quipu::Checkpoint file = quipu::open_checkpoint(from);
+    const quipu::ModelEntry& entry =
+        quipu::choose_model(tiny_engine::engine().models(), file.facts, from);
+    ConvertOptions options;
+    options.layout = layout;
+    options.type = type;
+    options.output_type = output_type;
+    options.overwrite = overwrite;
+    quipu::ThreadPool pool(2);
+    return quipu::convert(file, entry, to, options, quipu::ExecutorRef(pool));
+  }
+
+  static std::vector<float> logits(const std::string& checkpoint) {
+    quipu::LoadOptions load;
+    load.threads = 1;
+    const quipu::Model model = tiny_engine::engine().load(checkpoint, load);
+    quipu::Session session(model, {.capacity = 8});
+    return session.forward(std::vector<TokenId>{1, 5, 9, 2, 100, 7});
+  }
+
+  fs::path folder_ =
+      fs::path(::testing::TempDir()) /
+      ("quipu-" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
+};
+
+std::string contents(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+/// Through all three layouts and back: fewer kv heads (T2), as many (T3), a tied output (T4),
+/// scaled frequencies (T2, T4).
+TEST_F(Convert, RoundTripsKeepEveryBit) {
+  for (const std::string model : {"T2", "T3", "T4"}) {
+    const std::string start = hugging_face(model);
+    const auto expected = logits(start);
+    const struct {
+      std::string from, to;
+      WriteLayout layout;
+    } steps[] = {{start, path(model + ".gguf"), WriteLayout::gguf},
+                 {path(model + ".gguf"), path(model + "-meta"), WriteLayout::meta},
+                 {path(model + "-meta"), path(model + "-hf"), WriteLayout::hugging_face},
+                 {path(model + "-hf"), path(model + "-again.gguf"), WriteLayout::gguf},
+                 {start, path(model + "-copy"), WriteLayout::hugging_face}};
+    for (const auto& step : steps) {
+      const ConvertReport report = convert(step.from, step.to, step.layout);
+      EXPECT_TRUE(report.exact) << step.to;
+      EXPECT_TRUE(same_bits(step.to, logits(step.to), expected));
+    }
+    EXPECT_EQ(contents(path(model + "-hf") + "/model.safetensors"),
+              contents(path(model + "-copy") + "/model.safetensors"));
+    EXPECT_EQ(contents(path(model + ".gguf")), contents(path(model + "-again.gguf")));
+    // The copy holds each tensor of the original file as it stood there.
+    const auto original = quipu::open_checkpoint(start),
+               copy = quipu::open_checkpoint(path(model + "-copy"));
+    ASSERT_EQ(original.tensors().size(), copy.tensors().size());
+    for (const quipu::TensorRecord& record : original.tensors()) {
+      const quipu::TensorRecord* ours = copy.find(record.name);
+      ASSERT_NE(ours, nullptr) << record.name;
+      EXPECT_EQ(ours->extents, record.extents) << record.name;
+      ASSERT_EQ(ours->bytes, record.bytes) << record.name;
+      EXPECT_EQ(std::memcmp(ours->data, record.data, record.bytes), 0) << record.name;
+    }
+  }
+}
+
+/// Golden Meta files, one and two parts, against the golden Hugging Face file: the permutation and
+/// the merge as others wrote them.
+TEST_F(Convert, MetasShardsBecomeTheHuggingFaceFile) {
+  for (const char* meta : {"models/T3/meta-f32", "models/T2/meta-mp2-f32"}) {
+    QUIPU_GOLDEN_OR_SKIP(from, meta);
+    const std::string model = std::string(meta).substr(7, 2);
+    convert(from, path(model), WriteLayout::hugging_face);
+    const auto golden = quipu::open_checkpoint(hugging_face(model)),
+               ours = quipu::open_checkpoint(path(model));
+    for (const quipu::TensorRecord& record : golden.tensors()) {
+      const quipu::TensorRecord* tensor = ours.find(record.name);
+      ASSERT_NE(tensor, nullptr) << record.name;
+      ASSERT_EQ(tensor->bytes, record.bytes) << record.name;
+      EXPECT_EQ(std::memcmp(tensor->data, record.data, record.bytes), 0) << record.name;
+    }
+  }
+}
+
+TEST_F(Convert, Bf16IsTheGoldenRounding) {
+  QUIPU_GOLDEN_OR_SKIP(golden, "models/T1/hf-bf16");
+  EXPECT_FALSE(
+      convert(hugging_face("T1"), path("t1"), WriteLayout::hugging_face, ElementType::bf16).exact);
+  const auto expected = quipu::open_checkpoint(golden), ours = quipu::open_checkpoint(path("t1"));
+  for (const quipu::TensorRecord& record : expected.tensors()) {
+    const quipu::TensorRecord* tensor = ours.find(record.name);
+    ASSERT_NE(tensor, nullptr) << record.name;
+    ASSERT_EQ(tensor->bytes, record.bytes) << record.name;
+    EXPECT_EQ(std::memcmp(tensor->data, record.data, record.bytes), 0) << record.name;
+  }
+}
+
+/// Steps of the type against the largest weight of a block of normal weights bound the error of a
+/// logit loosely; a wrong row order or block gives errors of the size of the logits.
+TEST_F(Convert, ElementTypesAreAsCloseAsTheyCanBe) {
+  const auto expected = logits(hugging_face("T1"));
+  const struct {
+    ElementType type;
+    double rel_rms;
+  } cases[] = {{ElementType::bf16, 1e-2}, {ElementType::f16, 2e-3},  {ElementType::q8_0, 2e-2},
+               {ElementType::q4_0, 0.4},  {ElementType::q4_1, 0.35}, {ElementType::q5_0, 0.2},
+               {ElementType::q5_1, 0.2}};
+  for (const auto& c : cases) {
+    const std::string out = path(std::string(quipu::name(c.type)) + ".gguf");
+    const ConvertReport report = convert(hugging_face("T1"), out, WriteLayout::gguf, c.type);
+    EXPECT_FALSE(report.exact);
+    const auto file = quipu::open_checkpoint(out);
+    EXPECT_EQ(file.find("blk.1.ffn_down.weight")->type, c.type);
+    EXPECT_EQ(file.find("blk.1.ffn_norm.weight")->type, ElementType::f32);
+    const auto actual = logits(out);
+    EXPECT_TRUE(close(out, actual, expected, {.rel_rms = c.rel_rms}));
+    EXPECT_GT(difference(actual, expected).rel_rms, c.rel_rms / 50) << out;
+  }
+  // A file of blocks written as f32 computes what the blocks say, to float32's rounding.
+  convert(path("q4_1.gguf"), path("wide"), WriteLayout::hugging_face, ElementType::f32);
+  EXPECT_TRUE(
+      close("q4_1 widened", logits(path("wide")), logits(path("q4_1.gguf")), {.rel_rms = 1e-5}));
+}
+
+TEST_F(Convert, SaysWhatItCouldNotDoAsAsked) {
+  // T2's rows of 96 and 192 are no blocks of 256.
+  const ConvertReport report = convert(hugging_face("T2"), path("t2.gguf"), WriteLayout::gguf,
+                                       ElementType::q4_k, ElementType::q6_k);
+  const auto file = quipu::open_checkpoint(path("t2.gguf"));
+  EXPECT_EQ(file.find("blk.0.attn_q.weight")->type, ElementType::q5_0);
+  EXPECT_EQ(file.find("output.weight")->type, ElementType::q8_0);
+  EXPECT_EQ(report.notes.at(0),
+            "token_embd.weight and 18 more become q5_0: rows of 96 are not whole blocks of q4_k");
+  EXPECT_NE(report.notes.back().find("without a tokenizer"), std::string::npos);
+  const ConvertReport again =
+      convert(path("t2.gguf"), path("again.gguf"), WriteLayout::gguf, ElementType::q4_0);
+  EXPECT_NE(again.notes.at(0).find("q5_0 to q4_0"), std::string::npos);
+}
+
+template <class E = quipu::ArgumentError, class F>
+std::string refusal(F&& f) {
+  try {
+    f();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return "not refused";
+}
+
+TEST_F(Convert, RefusesByNameAndLeavesNothingBehind) {
+  const std::string t1 = hugging_face("T1");
+  EXPECT_NE(refusal([&] {
+              convert(t1, path("q"), WriteLayout::hugging_face, ElementType::q8_0);
+            }).find("model.embed_tokens.weight: safetensors cannot hold the type q8_0"),
+            std::string::npos);
+  convert(t1, path("taken.gguf"), WriteLayout::gguf);
+  const std::string before = contents(path("taken.gguf"));
+  EXPECT_NE(refusal([&] { convert(t1, path("taken.gguf"), WriteLayout::gguf); }).find("already"),
+            std::string::npos);
+  EXPECT_EQ(contents(path("taken.gguf")), before);
+  convert(t1, path("taken.gguf"), WriteLayout::gguf, ElementType::f16, {}, true);
+  EXPECT_LT(contents(path("taken.gguf")).size(), before.size());
+  EXPECT_NE(refusal([&] { convert(t1, folder_.string(), WriteLayout::meta); }).find("new or empty"),
+            std::string::npos);
+  EXPECT_NE(refusal<quipu::FileError>([&] {
+              convert(t1, path("no/such/out.gguf"), WriteLayout::gguf);
+            }).find("no/such/out.gguf"),
+            std::string::npos);
+
+  // A weight past half's range: 70000 in the 65th row of w1.
+  fs::create_directories(path("large"));
+  fs::copy_file(t1 + "/config.json", path("large/config.json"));
+  std::string bytes = contents(t1 + "/model.safetensors");
+  {
+    const auto file = quipu::open_checkpoint(t1);
+    const std::byte* at = file.find("model.layers.0.mlp.gate_proj.weight")->data + 4 * 64 * 65;
+    const float large = 70000;
+    std::memcpy(bytes.data() + (at - file.files[0].bytes().data()), &large, 4);
+  }
+  std::ofstream(path("large/model.safetensors"), std::ios::binary) << bytes;
+  EXPECT_NE(refusal<quipu::MismatchError>([&] {
+              convert(path("large"), path("half.gguf"), WriteLayout::gguf, ElementType::f16);
+            }).find("model.layers.0.mlp.gate_proj.weight: a value in rows"),
+            std::string::npos);
+  convert(path("large"), path("bf16.gguf"), WriteLayout::gguf, ElementType::bf16);
+
+  std::set<std::string> left;
+  for (const auto& entry : fs::directory_iterator(folder_)) left.insert(entry.path().filename());
+  EXPECT_EQ(left, (std::set<std::string>{"taken.gguf", "large", "bf16.gguf"}));
+}
+
+TEST(ConvertConfiguration, ParamsJsonHasTheRuleOfTheReleases) {
+  using quipu::ffn_rule_of;
+  // dim and ffn of Llama 2 7B and 70B, Llama 3 8B, 70B and 405B, 3.2 1B and 3B.
+  const struct {
+    std::size_t dim, ffn;
+  } released[] = {{4096, 11008},  {8192, 28672}, {4096, 14336},
+                  {16384, 53248}, {2048, 8192},  {3072, 8192}};
+  for (const auto& [dim, ffn] : released) {
+    const quipu::FfnRule rule = ffn_rule_of(dim, ffn);
+    EXPECT_EQ(quipu::ffn_width_by_rule(dim, rule.multiple_of, rule.multiplier, ""), ffn);
+    EXPECT_GE(rule.multiple_of, 256u) << ffn;
+  }
+  EXPECT_EQ(ffn_rule_of(4096, 11008).multiplier, std::nullopt);
+  // Any width has a rule, odd ones too.
+  std::mt19937 random(1);
+  for (int i = 0; i < 200; ++i) {
+    const std::size_t dim = 2 * (1 + random() % 5000), ffn = 1 + random() % 40000;
+    const quipu::FfnRule rule = ffn_rule_of(dim, ffn);
+    EXPECT_EQ(quipu::ffn_width_by_rule(dim, rule.multiple_of, rule.multiplier, ""), ffn) << dim;
+  }
+}
+
+/// A vocabulary of ranks where a token splits in several ways, and where a longer token has a
+/// lesser rank than the parts it could also be made of.
+quipu::VocabularyData ranks() {
+  quipu::VocabularyData data;
+  data.source = "ranks";
+  data.model = "tiktoken";
+  data.pre = "llama-bpe";
+  for (int byte = 0; byte < 256; ++byte) data.tokens.emplace_back(1, static_cast<char>(byte));
+  for (const char* token : {"ab", "bc", "abc", "cd", "abcd", "\xC3\xA9", " a", "  ", "    ", " ab",
+                            "ca", "bcab", "da", "aa", "aaa", "aaaa"}) {
+    data.tokens.emplace_back(token);
+  }
+  data.token_types.assign(data.tokens.size(), 1);
+  data.tokens.emplace_back("<|begin_of_text|>");
+  data.token_types.push_back(3);
+  data.bos = static_cast<TokenId>(data.tokens.size() - 1);
+  data.add_bos = true;
+  return data;
+}
+
+TEST(ConvertVocabulary, MergesGiveTheIdsOfTheRanks) {
+  const quipu::Tokenizer by_rank(ranks()), by_merges(quipu::with_merges(ranks()));
+  ASSERT_EQ(by_rank.size(), by_merges.size());
+  for (std::size_t i = 0; i < by_rank.size(); ++i) {
+    EXPECT_EQ(by_rank.piece(static_cast<TokenId>(i)), by_merges.piece(static_cast<TokenId>(i)));
+  }
+  std::mt19937 random(7);
+  for (int i = 0; i < 2000; ++i) {
+    std::string text;
+    const std::string letters = i % 2 == 0 ? "abcd" : "abcd  \xC3\xA9\n\x80";
+    for (std::size_t n = random() % 24; n > 0; --n) text += letters[random() % letters.size()];
+    EXPECT_EQ(by_rank.encode(text), by_merges.encode(text)) << text;
+  }
+}
+
+/// The keys that set_vocabulary writes are those that vocabulary_from_gguf reads.
+TEST_F(Convert, VocabulariesGoThroughGguf) {
+  quipu::VocabularyData data = quipu::with_merges(ranks());
+  data.eos = 3, data.eot = 4, data.eom = 5, data.unknown = 6, data.padding = 7;
+  data.add_eos = false, data.add_space_prefix = true;
+  data.chat_template = "{{ x }}";
+  data.scores.assign(data.tokens.size(), 0.5f);
+  quipu::GgufMetadata metadata;
+  quipu::set_vocabulary(metadata, data);
+  quipu::GgufWriter(path("v.gguf"), metadata, {}).finish();
+  const quipu::MappedFile map(path("v.gguf"));
+  const auto back = quipu::vocabulary_from_gguf(quipu::GgufFile(map.bytes(), map.path()));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->model, "gpt2");
+  EXPECT_EQ(back->pre, data.pre);
+  EXPECT_EQ(back->tokens, data.tokens);
+  EXPECT_EQ(back->merges, data.merges);
+  EXPECT_EQ(back->scores, data.scores);
+  EXPECT_EQ(back->token_types, data.token_types);
+  EXPECT_EQ(back->chat_template, data.chat_template);
+  EXPECT_EQ(back->bos, data.bos);
+  EXPECT_EQ(back->eos, data.eos);
+  EXPECT_EQ(back->eot, data.eot);
+  EXPECT_EQ(back->eom, data.eom);
+  EXPECT_EQ(back->unknown, data.unknown);
+  EXPECT_EQ(back->padding, data.padding);
+  EXPECT_EQ(back->add_bos, data.add_bos);
+  EXPECT_EQ(back->add_eos, data.add_eos);
+  EXPECT_EQ(back->add_space_prefix, data.add_space_prefix);
+}
+
+TEST(ConvertVocabulary, Llama3sTokenizerGivesTheGoldenIdsFromMerges) {
+  QUIPU_GOLDEN_OR_SKIP(model, "tokenizer/llama3.tokenizer.model");
+  QUIPU_GOLDEN_OR_SKIP(golden, "tokenizer/encode.jsonl");
+  const quipu::Tokenizer tokenizer(
+      quipu::with_merges(quipu::read_tiktoken(contents(model), quipu::SpecialNames::llama3)));
+  std::ifstream in(golden);
+  std::size_t compared = 0;
+  for (std::string line; std::getline(in, line, '\n');) {
+    const nlohmann::json row = nlohmann::json::parse(line);
+    if (row.at("allowed_special") != "none" || row.at("bos") == true || row.at("eos") == true)
+      continue;
+    EXPECT_EQ(tokenizer.encode(row.at("text").get<std::string>()),
+              row.at("ids").get<std::vector<TokenId>>())
+        << row.at("text");
+    ++compared;
+  }
+  EXPECT_GT(compared, 100u);
+}
+
+}  // namespace
+}  // namespace quipu_test
