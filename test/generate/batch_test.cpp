@@ -140,7 +140,7 @@ TEST(Batch, YieldsInLockStepWhatTheReferenceDoes) {
 
 Prompts ragged() {
   Prompts prompts;
-  for (const std::size_t length : {1, 50, 7, 16, 33, 2}) {
+  for (const std::size_t length : {1u, 50u, 7u, 16u, 33u, 2u}) {
     prompts.push_back(some_tokens(length, length));
   }
   return prompts;

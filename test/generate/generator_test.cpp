@@ -148,7 +148,7 @@ TEST(Generator, RollsBackAndDrawsAnew) {
   EXPECT_EQ(all_of(generator), Tokens(first.begin() + 8, first.end())) << "the same draws";
 
   // Into the prompt, and to its first token: as if fed only so far.
-  for (const std::size_t kept : {3, 1}) {
+  for (const std::size_t kept : {3u, 1u}) {
     generator.roll_back(kept);
     generator.sampler().random().rewind_to(0);
     Session fresh(model, {.capacity = 64});

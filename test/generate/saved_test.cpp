@@ -22,7 +22,7 @@ const quipu::SamplingSettings warm{.temperature = 0.9f, .top_k = 60, .top_p = 0.
 TEST(SavedSession, ContinuesBitEqual) {
   const quipu::Model model = load_tiny(), again = load_tiny(1);
   for (const quipu::ElementType cache : {quipu::ElementType::f32, quipu::ElementType::bf16}) {
-    for (const std::size_t length : {0, 1, 15, 16, 17, 40}) {  // around the blocks of keys
+    for (const std::size_t length : {0u, 1u, 15u, 16u, 17u, 40u}) {  // around the blocks of keys
       Session session(model, {.capacity = 64, .cache = cache});
       if (length > 0) session.forward(some_tokens(length, 1));
       const Bytes saved = session.save();
