@@ -5,8 +5,6 @@
 # link TARGET, include <TARGET.hpp> and call TARGET::engine(); they never see Highway and compile
 # fast. HEADER declares the models (types that satisfy quipu::ModelConfig) and is included as written;
 # TARGET must be a C++ identifier.
-set(QUIPU_CMAKE_DIR "${CMAKE_CURRENT_LIST_DIR}")
-
 function(quipu_add_engine target)
   cmake_parse_arguments(arg "" "HEADER" "MODELS;INCLUDE_DIRECTORIES" ${ARGN})
   if(NOT target MATCHES "^[A-Za-z_][A-Za-z0-9_]*$")
@@ -23,10 +21,10 @@ function(quipu_add_engine target)
   set(QUIPU_ENGINE_MODEL_HEADER "${arg_HEADER}")
   string(REPLACE ";" ",\n    " QUIPU_ENGINE_MODELS "${arg_MODELS}")
   string(REPLACE ";" ", " QUIPU_ENGINE_MODEL_LIST "${arg_MODELS}")
-  configure_file("${QUIPU_CMAKE_DIR}/engine.hpp.in" "${dir}/${target}.hpp" @ONLY)
-  configure_file("${QUIPU_CMAKE_DIR}/engine_models.hpp.in" "${dir}/${target}_models.hpp" @ONLY)
-  configure_file("${QUIPU_CMAKE_DIR}/engine.cpp.in" "${dir}/${target}.cpp" @ONLY)
-  configure_file("${QUIPU_CMAKE_DIR}/engine_simd.cpp.in" "${dir}/${target}_simd.cpp" @ONLY)
+  configure_file("${CMAKE_CURRENT_FUNCTION_LIST_DIR}/engine.hpp.in" "${dir}/${target}.hpp" @ONLY)
+  configure_file("${CMAKE_CURRENT_FUNCTION_LIST_DIR}/engine_models.hpp.in" "${dir}/${target}_models.hpp" @ONLY)
+  configure_file("${CMAKE_CURRENT_FUNCTION_LIST_DIR}/engine.cpp.in" "${dir}/${target}.cpp" @ONLY)
+  configure_file("${CMAKE_CURRENT_FUNCTION_LIST_DIR}/engine_simd.cpp.in" "${dir}/${target}_simd.cpp" @ONLY)
   add_library(${target} STATIC "${dir}/${target}.cpp" "${dir}/${target}_simd.cpp")
   target_link_libraries(${target} PUBLIC quipu::run)
   # foreach_target.h includes the translation unit again by name: its folder has to be on the path.

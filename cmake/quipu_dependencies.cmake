@@ -2,6 +2,8 @@
 # nothing and the user has a network (QUIPU_FETCH_DEPENDENCIES).
 option(QUIPU_FETCH_DEPENDENCIES "Fetch what find_package does not find" OFF)
 include(FetchContent)
+# What is found here is used by targets that a parent project links (CMake 3.24 on).
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 
 # The typed side: Boost.Hana, headers only.
 find_package(Boost 1.74 REQUIRED)

@@ -95,8 +95,12 @@ inline PlannedTensor verified(const Checkpoint& file, const ModelEntry& entry, T
     raise<MismatchError>(what + " is missing; " + std::string(entry.name) +
                          " needs it with the shape " + shape_text(slot.out, slot.in, slot.vector));
   }
-  TensorSource source = file.source(tensor, shard_of(file, slot, tensor));
   const TensorRecord& record = *file.find(tensor);
+  if (!record.type) {
+    raise<MismatchError>(what + ": the element type \"" + record.type_name +
+                         "\" is none that quipu computes with");
+  }
+  TensorSource source = file.source(tensor, shard_of(file, slot, tensor));
   if ((record.extents.size() == 1) != slot.vector || source.rows() != slot.out ||
       source.cols() != slot.in) {
     raise<MismatchError>(what + ": the file has the shape " +
