@@ -8,7 +8,7 @@
 #include "quipu/engine/session.hpp"
 #include "support/compare.hpp"
 #include "support/golden.hpp"
-#include "tiny_engine.hpp"
+#include "test_engine.hpp"
 
 namespace quipu_test {
 namespace {
@@ -27,7 +27,7 @@ class Contract : public ::testing::TestWithParam<Variant> {
   static quipu::Model load(std::size_t threads) {
     quipu::LoadOptions options;
     options.threads = threads;
-    return tiny_engine::engine().load(find_golden("models/T2/hf-f32"), options);
+    return test_engine::engine().load(find_golden("models/T2/hf-f32"), options);
   }
   static quipu::SessionOptions options(std::size_t batch, std::size_t chunk) {
     quipu::SessionOptions o;

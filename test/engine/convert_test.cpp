@@ -8,12 +8,13 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 
 #include "quipu/checkpoint/open_checkpoint.hpp"
 #include "quipu/engine/session.hpp"
 #include "support/compare.hpp"
 #include "support/golden.hpp"
-#include "tiny_engine.hpp"
+#include "test_engine.hpp"
 
 namespace quipu_test {
 namespace {
@@ -45,7 +46,7 @@ class Convert : public ::testing::Test {
                                bool overwrite = false) {
     const quipu::Checkpoint file = quipu::open_checkpoint(from);
     const quipu::ModelEntry& entry =
-        quipu::choose_model(tiny_engine::engine().models(), file.facts, from);
+        quipu::choose_model(test_engine::engine().models(), file.facts, from);
     ConvertOptions options;
     options.layout = layout;
     options.type = type;
@@ -58,7 +59,7 @@ class Convert : public ::testing::Test {
   static std::vector<float> logits(const std::string& checkpoint) {
     quipu::LoadOptions load;
     load.threads = 1;
-    const quipu::Model model = tiny_engine::engine().load(checkpoint, load);
+    const quipu::Model model = test_engine::engine().load(checkpoint, load);
     quipu::Session session(model, {.capacity = 8});
     return session.forward(std::vector<TokenId>{1, 5, 9, 2, 100, 7});
   }

@@ -17,11 +17,10 @@
 #include "checkpoint/damage.hpp"
 #include "quipu/checkpoint/gguf_writer.hpp"
 #include "quipu/checkpoint/mapped_file.hpp"
-#include "smollm2_engine.hpp"
+#include "test_engine.hpp"
 #include "support/compare.hpp"
 #include "support/golden.hpp"
 #include "support/safetensors.hpp"
-#include "tiny_engine.hpp"
 
 namespace quipu_test {
 namespace {
@@ -94,7 +93,7 @@ TEST(GgufLoad, GivesTheBitsOfTheSameModelInHuggingFacesLayout) {
   const std::vector<quipu::TokenId> tokens(wide.begin(), wide.begin() + 7);
   std::vector<std::vector<float>> logits;
   for (const std::string& path : {folder / "t1.gguf", find_golden("models/T1/hf-f32")}) {
-    const quipu::Model model = tiny_engine::engine().load(path);
+    const quipu::Model model = test_engine::engine().load(path);
     EXPECT_EQ(model.name(), "T1");
     quipu::Session session(model, {.capacity = 16});
     logits.emplace_back(7 * 512);
@@ -345,8 +344,8 @@ TEST_P(DamagedGguf, OneWrongFieldOfTheHead) {
 
 INSTANTIATE_TEST_SUITE_P(
     Files, DamagedGguf,
-    ::testing::Values(Subject{"T1", &tiny_engine::engine, "blk.0.ffn_down.weight"},
-                      Subject{"SmolLM2", &smollm2_engine::engine, "blk.0.ffn_down.weight"}),
+    ::testing::Values(Subject{"T1", &test_engine::engine, "blk.0.ffn_down.weight"},
+                      Subject{"SmolLM2", &test_engine::engine, "blk.0.ffn_down.weight"}),
     [](const auto& subject) { return std::string(subject.param.name); });
 
 }  // namespace

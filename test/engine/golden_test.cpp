@@ -7,7 +7,7 @@
 
 #include "hwy/targets.h"
 #include "support/compare.hpp"
-#include "tiny_engine.hpp"
+#include "test_engine.hpp"
 
 namespace quipu_test {
 namespace {
@@ -41,7 +41,7 @@ class EachTarget {
     for (const std::int64_t target : targets_) {
       hwy::SetSupportedTargetsForTest(target);
       hwy::GetChosenTarget().DeInit();
-      ASSERT_EQ(tiny_engine::engine().target(), hwy::TargetName(target));
+      ASSERT_EQ(test_engine::engine().target(), hwy::TargetName(target));
       f(hwy::TargetName(target));
     }
   }
@@ -71,7 +71,7 @@ Limits float32_limits(const Case& c, const std::string& phase) {
   quipu::LoadOptions load;                                                 \
   load.pack = (c).pack;                                                    \
   load.threads = 2;                                                        \
-  const quipu::Model model = tiny_engine::engine().load(folder, load);     \
+  const quipu::Model model = test_engine::engine().load(folder, load);     \
   ASSERT_EQ(model.name(), (c).model)
 
 class GoldenFloat32 : public ::testing::TestWithParam<Case> {};

@@ -5,7 +5,7 @@
 
 #include "support/compare.hpp"
 #include "support/golden.hpp"
-#include "tiny_engine.hpp"
+#include "test_engine.hpp"
 #include "tiny_models.hpp"
 
 namespace quipu_test {
@@ -18,7 +18,7 @@ using quipu::TokenId;
 quipu::Model load() {
   quipu::LoadOptions options;
   options.threads = 2;
-  return tiny_engine::engine().load(find_golden("models/T1/hf-f32"), options);
+  return test_engine::engine().load(find_golden("models/T1/hf-f32"), options);
 }
 
 /// The message of the ArgumentError that `f` raises.
@@ -148,7 +148,7 @@ TEST(Session, RunsOnAnExecutorOfTheCallers) {
   Backwards executor;
   quipu::LoadOptions options;
   options.executor = quipu::ExecutorRef(executor);
-  const quipu::Model model = tiny_engine::engine().load(find_golden("models/T1/hf-f32"), options);
+  const quipu::Model model = test_engine::engine().load(find_golden("models/T1/hf-f32"), options);
   const std::vector<TokenId> text{9, 8, 7};
   quipu::Session a(model, {.capacity = 8}), b(load(), {.capacity = 8});
   EXPECT_TRUE(same_bits("own executor", a.forward(text), b.forward(text)));

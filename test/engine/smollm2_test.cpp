@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "quipu/generate/generator.hpp"
-#include "smollm2_engine.hpp"
+#include "test_engine.hpp"
 
 namespace quipu_test {
 namespace {
@@ -80,7 +80,7 @@ class SmolLm2 : public ::testing::Test {
     } else if (const char* home = std::getenv("HOME")) {
       path = std::string(home) + "/.cache/quipu/SmolLM2-135M-Instruct.Q4_1.gguf";
     }
-    if (std::ifstream(path).good()) loaded().emplace(smollm2_engine::engine().load(path));
+    if (std::ifstream(path).good()) loaded().emplace(test_engine::engine().load(path));
   }
   static void TearDownTestSuite() { loaded().reset(); }
   void SetUp() override {

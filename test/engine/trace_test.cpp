@@ -12,7 +12,7 @@
 #include "support/compare.hpp"
 #include "support/golden.hpp"
 #include "support/safetensors.hpp"
-#include "tiny_engine.hpp"
+#include "test_engine.hpp"
 
 namespace quipu_test {
 namespace {
@@ -33,7 +33,7 @@ class TraceFile : public ::testing::Test {
   static quipu::Model load(const char* name) {
     quipu::LoadOptions options;
     options.threads = 2;
-    return tiny_engine::engine().load(find_golden(std::string("models/") + name + "/hf-f32"),
+    return test_engine::engine().load(find_golden(std::string("models/") + name + "/hf-f32"),
                                       options);
   }
   static TensorFile record(const quipu::Model& model, std::vector<TracePhase> phases,
@@ -178,7 +178,7 @@ TEST_F(TraceFile, NamesTheFirstTensorThatIsNotFinite) {
   std::ifstream config(folder + "/config.json");
   const std::string text(std::istreambuf_iterator<char>(config), {});
   const quipu::Model model =
-      tiny_engine::engine().load(quipu::checkpoint_from_bytes(bytes, "damaged", text));
+      test_engine::engine().load(quipu::checkpoint_from_bytes(bytes, "damaged", text));
   quipu::Session session(model, {.capacity = 4});
   TraceRecorder recorder(TraceSelection{}, false);
   recorder.run(session, {"", {{1, 2, 3}}, {}}, 3);

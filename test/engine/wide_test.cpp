@@ -147,7 +147,7 @@ void run(std::size_t model, const WideWeights<M>& weights, const Mode& mode,
     if (!logits.empty()) rows.push_back(i);
   }
   const quipu::SequenceChunk chunk{0, position, count, 0};
-  wide_engine::forward(model, weights.get(),
+  test_engine::forward(model, weights.get(),
                        {.tokens = tokens,
                         .chunks = {&chunk, 1},
                         .logit_rows = rows,

@@ -81,7 +81,7 @@ TEST(SavedSession, OfOtherWeightsOfTheSameDimensionsIsRefused) {
   file.back() ^= std::byte{1} << 0;
   file[file.size() - 4] ^= std::byte{1};
   quipu::write_state(path + "/model.safetensors", file);
-  const quipu::Model changed = tiny_engine::engine().load(path);
+  const quipu::Model changed = test_engine::engine().load(path);
   Session session(model, {.capacity = 8}), other(changed, {.capacity = 8});
   const std::string message =
       message_of<quipu::MismatchError>([&] { other.restore(session.save()); });

@@ -9,7 +9,7 @@
 
 #include "quipu/engine/session.hpp"
 #include "support/golden.hpp"
-#include "tiny_engine.hpp"
+#include "test_engine.hpp"
 
 namespace quipu_test {
 
@@ -20,7 +20,7 @@ inline quipu::Model load_tiny(std::size_t threads = 2, const std::string& which 
   quipu::LoadOptions options;
   options.threads = threads;
   options.pack = pack;
-  return tiny_engine::engine().load(find_golden("models/" + which + "/hf-f32"), options);
+  return test_engine::engine().load(find_golden("models/" + which + "/hf-f32"), options);
 }
 
 /// Some tokens of T1's vocabulary, other ones for each seed.
