@@ -37,7 +37,7 @@ inline std::string bytes_text(std::size_t bytes) {
 /// 8030261248 as "8,030,261,248".
 inline std::string grouped(std::size_t n) {
   std::string digits = std::to_string(n);
-  for (std::size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, ",");
+  for (std::size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, 1, ',');
   return digits;
 }
 

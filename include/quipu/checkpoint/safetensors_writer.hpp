@@ -36,8 +36,8 @@ class SafetensorsWriter {
       : stream_(path, planned(path, plan), 1, std::move(progress)) {
     std::string header = "{\"__metadata__\":{";
     for (std::size_t i = 0; i < metadata.size(); ++i) {
-      header += (i == 0 ? "" : ",") + json_quoted(metadata[i].first) + ":" +
-                json_quoted(metadata[i].second);
+      if (i != 0) header += ',';
+      header += json_quoted(metadata[i].first) + ":" + json_quoted(metadata[i].second);
     }
     header += '}';
     std::size_t offset = 0;
@@ -47,7 +47,8 @@ class SafetensorsWriter {
       header += json_quoted(tensor.name) + ":{\"dtype\":\"" + std::string(tensor.dtype) +
                 "\",\"shape\":[";
       for (std::size_t i = 0; i < tensor.extents.size(); ++i) {
-        header += (i == 0 ? "" : ",") + std::to_string(tensor.extents[i]);
+        if (i != 0) header += ',';
+        header += std::to_string(tensor.extents[i]);
       }
       header += "],\"data_offsets\":[" + std::to_string(offset) + "," + std::to_string(end) + "]}";
       offset = end;

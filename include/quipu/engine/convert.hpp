@@ -7,13 +7,17 @@
 // engine/weight_loader.hpp (verifies). Tests: test/engine/convert_test.cpp.
 #pragma once
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
-#include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "quipu/checkpoint/gguf_writer.hpp"

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""quipu-trace and quipu-convert as a user meets them: exit codes, stdout and stderr, the files.
+
+    python3 programs_test.py QUIPU_TRACE QUIPU_CONVERT
+
+The command line is judged always, the rest on SmolLM2 (QUIPU_SMOLLM2_GGUF, or
+~/.cache/quipu/SmolLM2-135M-Instruct.Q4_1.gguf); without that file it is skipped by name.
+"""
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TRACE, CONVERT = sys.argv[1:3]
+MODEL = pathlib.Path(
+    os.environ.get("QUIPU_SMOLLM2_GGUF")
+    or pathlib.Path.home() / ".cache/quipu/SmolLM2-135M-Instruct.Q4_1.gguf")
+needs_model = unittest.skipUnless(MODEL.is_file(), f"{MODEL} is not there")
+
+
+def run(*arguments):
+    done = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=300)
+    return done.returncode, done.stdout, done.stderr
+
+
+def read_header(path):
+    data = pathlib.Path(path).read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + length])
+    ends = [r["data_offsets"][1] for n, r in header.items() if n != "__metadata__"]
+    assert 8 + length + max(ends) == len(data)
+    return header
+
+
+class CommandLine(unittest.TestCase):
+    def test_help_is_on_stdout_and_no_error(self):
+        for program in (TRACE, CONVERT):
+            code, out, err = run(program, "--help")
+            self.assertEqual((code, err), (0, ""))
+            self.assertIn("Examples:", out)
+        self.assertIn("pytorch_parity.py", run(TRACE, "--help")[1])
+
+    def test_wrong_command_lines_are_two(self):
+        for arguments in (
+            [TRACE],
+            [TRACE, "-m", "x.gguf", "--tokens", "1,2"],  # neither --out nor --stats
+            [TRACE, "-m", "x.gguf", "--stats"],  # nothing to run
+            [TRACE, "-m", "x.gguf", "--stats", "--tokens", "1,b"],
+            [TRACE, "-m", "x.gguf", "--stats", "--tokens", "1", "--mode", "f64"],
+            [CONVERT, "x.gguf"],
+            [CONVERT, "x.gguf", "y.gguf", "--type", "q3"],
+        ):
+            code, out, err = run(*arguments)
+            self.assertEqual((code, out), (2, ""), arguments)
+            self.assertNotEqual(err, "")
+
+    def test_missing_files_are_one_and_named(self):
+        for arguments in ([TRACE, "-m", "no/such.gguf", "--stats", "--tokens", "1"],
+                          [CONVERT, "no/such.gguf", "y.gguf"]):
+            code, out, err = run(*arguments)
+            self.assertEqual((code, out), (1, ""), arguments)
+            self.assertIn("no/such.gguf", err)
+
+
+@needs_model
+class RealModel(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = pathlib.Path(self.folder.name)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def test_trace_writes_what_was_selected(self):
+        out = self.path / "t.safetensors"
+        code, text, err = run(TRACE, "-m", MODEL, "--tokens", "504,3575;282,4649", "--select",
+                              "layers.2?.attention.update,logits", "--stats", "--out", out)
+        self.assertEqual(code, 0, err)
+        header = read_header(out)
+        self.assertEqual(header["logits"]["shape"], [2, 2, 49152])
+        self.assertEqual(header["layers.29.attention.wo"]["shape"], [2, 2, 576])
+        self.assertEqual(len(header), 1 + 2 + 10 + 1)
+        self.assertEqual(len(text.splitlines()), 1 + 11)
+
+    def test_a_converted_file_is_traced_the_same(self):
+        phases = self.path / "phases.json"
+        phases.write_text(json.dumps([{"name": "prefill", "tokens": [[504, 3575, 282]]},
+                                      {"name": "decode", "tokens": [[4649]]}]))
+        copy = self.path / "copy.gguf"
+        code, out, err = run(CONVERT, MODEL, copy)
+        self.assertEqual((code, out), (0, ""), err)
+        self.assertIn("every value kept", err)
+        self.assertEqual(run(CONVERT, MODEL, copy)[0], 2)  # the name is taken
+        traces = []
+        for file in (MODEL, copy):
+            trace = self.path / "t.safetensors"
+            code, _, err = run(TRACE, "-m", file, "--phases", phases, "--select", "logits",
+                               "--out", trace)
+            self.assertEqual(code, 0, err)
+            header = read_header(trace)
+            self.assertEqual(header["decode/start_pos"]["shape"], [1])
+            raw = trace.read_bytes()
+            begin, end = header["decode/logits"]["data_offsets"]
+            traces.append(raw[len(raw) - max(r["data_offsets"][1] for n, r in header.items()
+                                             if n != "__metadata__"):][begin:end])
+        self.assertEqual(traces[0], traces[1])
+        self.assertEqual(sorted(p.name for p in self.path.iterdir()),
+                         ["copy.gguf", "phases.json", "t.safetensors"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
