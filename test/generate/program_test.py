@@ -1,6 +1,7 @@
 """quipu-generate as a user runs it: what goes to stdout and what to stderr, JSON, seeds, ends, exit
 codes. On a model with the dimensions of stories15m and weights made up here, so that no file is
-needed; with QUIPU_TEST_MODEL set, one run on that GGUF file too.
+needed; and once on SmolLM2 (QUIPU_SMOLLM2_GGUF, or
+~/.cache/quipu/SmolLM2-135M-Instruct.Q4_1.gguf), skipped by name without that file.
 
     program_test.py PATH_OF_QUIPU_GENERATE
 """
@@ -16,6 +17,8 @@ import tempfile
 import unittest
 
 PROGRAM = sys.argv.pop(1)
+SMOLLM2 = os.environ.get("QUIPU_SMOLLM2_GGUF") or os.path.expanduser(
+    "~/.cache/quipu/SmolLM2-135M-Instruct.Q4_1.gguf")
 DIM, LAYERS, HEADS, FFN, VOCABULARY, CONTEXT = 288, 6, 6, 768, 32000, 4000
 SPACE = "\u2581"
 
@@ -234,11 +237,9 @@ class Generate(unittest.TestCase):
             self.assertEqual(done.returncode, 1)
             self.assertIn(b"standard output", done.stderr)
 
-    @unittest.skipUnless(os.environ.get("QUIPU_TEST_MODEL"),
-                         "QUIPU_TEST_MODEL names no GGUF file of an instruct model")
-    def test_a_real_model_answers_and_stops(self):
-        model = os.environ["QUIPU_TEST_MODEL"]
-        run = self.run_json("-m", model, "--chat", "-p", "What is the capital of France?", "--temp",
+    @unittest.skipUnless(os.path.exists(SMOLLM2), f"{SMOLLM2} is not on this machine")
+    def test_smollm2_answers_and_stops(self):
+        run = self.run_json("-m", SMOLLM2, "--chat", "-p", "What is the capital of France?", "--temp",
                             "0", "-n", "100", model=False)
         self.assertIn("Paris", run["text"])
         self.assertEqual(run["finish_reason"], "stop token")
