@@ -18,7 +18,7 @@
 #include "support/golden.hpp"
 #include "support/safetensors.hpp"
 #include "support/wide_block.hpp"
-#include "wide_engine_models.hpp"
+#include "test_engine_models.hpp"
 
 namespace quipu_test {
 namespace {
@@ -130,10 +130,18 @@ std::vector<float> generated_row(const GeneratedTensors& piece, const std::strin
   return values;
 }
 
+/// The place of a model in an engine's list.
+template <class M, class... Models>
+constexpr std::size_t place_of(quipu::ModelList<Models...>) {
+  std::size_t place = 0;
+  const bool found = ((std::is_same_v<M, Models> || (++place, false)) || ...);
+  return found ? place : throw "no such model";
+}
+
 /// One pass of tokens [first, first + count) at a position.
 template <class M>
-void run(std::size_t model, const WideWeights<M>& weights, const Mode& mode,
-         const quipu::KvCache& cache, std::size_t first, std::size_t count, std::size_t position,
+void run(const WideWeights<M>& weights, const Mode& mode, const quipu::KvCache& cache,
+         std::size_t first, std::size_t count, std::size_t position,
          std::span<const float> frequencies, quipu::ExecutorRef executor, quipu::TraceHook trace,
          std::span<float> logits = {}) {
   const quipu::ForwardPlan plan =
@@ -147,7 +155,7 @@ void run(std::size_t model, const WideWeights<M>& weights, const Mode& mode,
     if (!logits.empty()) rows.push_back(i);
   }
   const quipu::SequenceChunk chunk{0, position, count, 0};
-  test_engine::forward(model, weights.get(),
+  test_engine::forward(place_of<M>(test_engine::Models{}), weights.get(),
                        {.tokens = tokens,
                         .chunks = {&chunk, 1},
                         .logit_rows = rows,
@@ -248,7 +256,7 @@ void WideBlock::compare_phases(const GeneratedTensors& piece,
   const auto phase = [&](const char* name, std::size_t first, std::size_t count,
                          std::size_t position, const quipu::KvCache& cache) {
     context.phase = name;
-    run(0, weights, mode, cache, first, count, position, frequencies, executor, trace);
+    run(weights, mode, cache, first, count, position, frequencies, executor, trace);
   };
   const quipu::KvCache near({1, 1, 8, 128, 5, mode.cache()});
   phase("prefill", 0, 4, 0, near);
@@ -321,7 +329,7 @@ TEST(WideVocabulary, MatchesTheReference) {
   for (const Mode& mode : {bf16w, bf16}) {
     const quipu::KvCache cache(shape);
     std::vector<float> logits(2 * wide::Vocabulary::vocab_size);
-    run(1, weights, mode, cache, 0, 2, 0, frequencies, executor, {}, logits);
+    run(weights, mode, cache, 0, 2, 0, frequencies, executor, {}, logits);
     const std::vector<float>& expected = golden.at(std::string(mode.name) + "/logits").values;
     // The largest logits are 5.3, where a bf16 step is 2^-5 = 3e-2; nearly all are equal, as only a
     // flip of an input's rounding or of the logit's own can make a difference.
