@@ -41,7 +41,7 @@ inline Checkpoint open_any(const std::string& path) { return open_checkpoint(pat
 
 inline std::unique_ptr<Tokenizer> tokenizer_of(const Checkpoint& checkpoint) {
   std::optional<VocabularyData> data = vocabulary_of(checkpoint);
-  if (!data) raise<ArgumentError>(checkpoint.path + ": there is no tokenizer in this checkpoint");
+  if (!data) raise<FormatError>(checkpoint.path + ": there is no tokenizer in this checkpoint");
   return std::make_unique<Tokenizer>(std::move(*data));
 }
 

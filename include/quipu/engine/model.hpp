@@ -72,7 +72,7 @@ class Model {
   }
   std::span<const float> inverse_frequencies() const { return state_->inverse_frequencies; }
 
-  /// The tokenizer in (or beside) the checkpoint, made at the first call. ArgumentError if there is
+  /// The tokenizer in (or beside) the checkpoint, made at the first call. FormatError if there is
   /// none.
   const Tokenizer& tokenizer() const {
     ModelState& s = *state_;
