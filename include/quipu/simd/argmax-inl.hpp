@@ -29,7 +29,7 @@ inline std::size_t ArgMax(const float* x, std::size_t n) {
   const float least = -(std::numeric_limits<float>::max)();
   auto best = hn::Set(d, least);
   std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
+  for (; n - i >= lanes; i += lanes) {
     const auto v = hn::LoadU(d, x + i);
     best = hn::IfThenElse(hn::Gt(v, best), v, best);
   }

@@ -92,7 +92,7 @@ inline float Largest(const float* x, std::size_t n) {
   std::size_t i = 0;
   if (n >= lanes) {
     auto largest = hn::LoadU(d, x);
-    for (i = lanes; i + lanes <= n; i += lanes) largest = hn::Max(largest, hn::LoadU(d, x + i));
+    for (i = lanes; n - i >= lanes; i += lanes) largest = hn::Max(largest, hn::LoadU(d, x + i));
     HWY_ALIGN float values[kVirtualLanes];
     hn::StoreU(largest, d, values);
     for (std::size_t lane = 0; lane < lanes; ++lane) {

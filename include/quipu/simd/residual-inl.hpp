@@ -27,7 +27,7 @@ inline void AddResidual(float* stream, const float* update, std::size_t n, Numer
   const std::size_t lanes = hn::Lanes(d);
   const bool round = mode == NumericMode::bf16;
   std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
+  for (; n - i >= lanes; i += lanes) {
     const auto sum = hn::Add(hn::LoadU(d, stream + i), hn::LoadU(d, update + i));
     hn::StoreU(round ? RoundBf16(d, sum) : sum, d, stream + i);
   }

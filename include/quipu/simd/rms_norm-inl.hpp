@@ -34,7 +34,7 @@ inline void ApplyRmsNorm(const float* x, const float* weight, float eps, std::si
     const auto s = hn::Set(d, scale);
     std::size_t i = 0;
     if (mode == NumericMode::bf16) {
-      for (; i + lanes <= n; i += lanes) {
+      for (; n - i >= lanes; i += lanes) {
         const auto normal = RoundBf16(d, hn::Mul(hn::LoadU(d, x + i), s));
         hn::StoreU(RoundBf16(d, hn::Mul(normal, hn::LoadU(d, weight + i))), d, y + i);
       }
@@ -43,7 +43,7 @@ inline void ApplyRmsNorm(const float* x, const float* weight, float eps, std::si
         y[i] = to_float(to_bf16(normal * weight[i]));
       }
     } else {
-      for (; i + lanes <= n; i += lanes) {
+      for (; n - i >= lanes; i += lanes) {
         const auto normal = hn::Mul(hn::LoadU(d, x + i), s);
         hn::StoreU(hn::Mul(normal, hn::LoadU(d, weight + i)), d, y + i);
       }

@@ -56,7 +56,7 @@ inline void RoundToBf16(float* x, std::size_t n) {
   const LaneTag d;
   const std::size_t lanes = hn::Lanes(d);
   std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(RoundBf16(d, hn::LoadU(d, x + i)), d, x + i);
+  for (; n - i >= lanes; i += lanes) hn::StoreU(RoundBf16(d, hn::LoadU(d, x + i)), d, x + i);
   for (; i < n; ++i) x[i] = to_float(to_bf16(x[i]));
 }
 
@@ -68,7 +68,7 @@ inline void ConvertToBf16(const float* x, std::size_t n, bf16* y) {
   const hn::Rebind<std::uint16_t, LaneTag> dh;
   const std::size_t lanes = hn::Lanes(d);
   std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
+  for (; n - i >= lanes; i += lanes) {
     const auto high = hn::ShiftRight<16>(
         hn::BitCast(hn::RebindToUnsigned<LaneTag>(), RoundBf16(d, hn::LoadU(d, x + i))));
     hn::StoreU(hn::DemoteTo(dh, hn::BitCast(di, high)), dh,
@@ -82,7 +82,7 @@ inline void ConvertToFloat(const bf16* x, std::size_t n, float* y) {
   const LaneTag d;
   const std::size_t lanes = hn::Lanes(d);
   std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
+  for (; n - i >= lanes; i += lanes) {
     hn::StoreU(LoadFloats(d, reinterpret_cast<const std::uint16_t*>(x + i)), d, y + i);
   }
   for (; i < n; ++i) y[i] = to_float(x[i]);

@@ -45,7 +45,7 @@ HWY_INLINE void SiluGateRow(const float* gate, const float* up, std::size_t n, f
   const LaneTag d;
   const std::size_t lanes = hn::Lanes(d);
   std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
+  for (; n - i >= lanes; i += lanes) {
     hn::StoreU(SiluGateVector<kMode>(d, hn::LoadU(d, gate + i), hn::LoadU(d, up + i)), d, y + i);
   }
   if (i < n) {

@@ -32,7 +32,7 @@ inline float ExpBlock(float* x, std::size_t n, float largest) {
   const std::size_t lanes = hn::Lanes(d);
   const auto m = hn::Set(d, largest);
   std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
+  for (; n - i >= lanes; i += lanes) {
     hn::StoreU(Exp(d, hn::Sub(hn::LoadU(d, x + i), m)), d, x + i);
   }
   if (i < n) {
@@ -51,7 +51,7 @@ inline void DivideRow(float* x, std::size_t n, float divisor, NumericMode mode) 
   const auto v = hn::Set(d, divisor);
   const bool round = mode == NumericMode::bf16;
   std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
+  for (; n - i >= lanes; i += lanes) {
     const auto quotient = hn::Div(hn::LoadU(d, x + i), v);
     hn::StoreU(round ? RoundBf16(d, quotient) : quotient, d, x + i);
   }
