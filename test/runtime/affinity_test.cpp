@@ -76,6 +76,24 @@ TEST(CgroupLimit, V1InsideAContainer) {
   EXPECT_EQ(quipu::cgroup_cpu_limit(root.path()), 2.0);
 }
 
+// The mount's root is the beginning of another folder's name, not its parent.
+TEST(CgroupLimit, V2MountOfASiblingWhoseNameBeginsAlike) {
+  const FakeRoot root({{"/proc/self/mountinfo",
+                        "30 23 0:26 /a /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n"},
+                       {"/proc/self/cgroup", "0::/ab/c\n"},
+                       {"/sys/fs/cgroup/cpu.max", "300000 100000\n"},
+                       {"/sys/fs/cgroupb/c/cpu.max", "100000 100000\n"}});
+  EXPECT_EQ(quipu::cgroup_cpu_limit(root.path()), 3.0);
+}
+
+// A folder without the slash that begins it is none: the mount itself counts.
+TEST(CgroupLimit, V2FolderWithoutASlash) {
+  const FakeRoot root({{"/proc/self/mountinfo", kMountV2},
+                       {"/proc/self/cgroup", "0::job\n"},
+                       {"/sys/fs/cgroup/cpu.max", "200000 100000\n"}});
+  EXPECT_EQ(quipu::cgroup_cpu_limit(root.path()), 2.0);
+}
+
 // cpuset and cpuacct are not the cpu controller.
 TEST(CgroupLimit, V1OnlyTheCpuController) {
   const FakeRoot root({{"/proc/self/mountinfo",

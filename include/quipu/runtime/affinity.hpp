@@ -127,8 +127,10 @@ inline std::optional<double> quota_of_hierarchy(const std::string& system_root, 
   std::string inside = *folder;
   // In a container the mount shows the container's folder as its root.
   if (mount->root != "/") {
-    inside = inside.starts_with(mount->root) ? inside.substr(mount->root.size()) : std::string();
+    const bool below = inside == mount->root || inside.starts_with(mount->root + "/");
+    inside = below ? inside.substr(mount->root.size()) : std::string();
   }
+  if (!inside.starts_with('/')) inside.clear();
   std::optional<double> least;
   for (;;) {
     while (!inside.empty() && inside.back() == '/') inside.pop_back();
@@ -136,7 +138,7 @@ inline std::optional<double> quota_of_hierarchy(const std::string& system_root, 
       least = least ? (std::min)(*least, *limit) : *limit;
     }
     if (inside.empty()) return least;
-    inside.resize((std::min)(inside.find_last_of('/'), inside.size()));
+    inside.resize(inside.find_last_of('/'));  // it begins with one
   }
 }
 
