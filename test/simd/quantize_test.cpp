@@ -161,6 +161,22 @@ TEST(Quantize, ErrorIsAtMostHalfAStep) {
   }
 }
 
+/// A scale that float16 holds as 0 has an inverse past float32's range; a span past it has an
+/// infinite scale. Neither is converted to an integer (the sanitizers would say so).
+TEST(Quantize, ScalesOutsideFloat16AreNoIntegers) {
+  for (const ElementType type : all_types()) {
+    if (quipu::info(type).block_elements == 1) continue;
+    const std::size_t n = quipu::info(type).block_elements;
+    std::vector<float> x(n, 1e-41f);
+    x[1] = -x[1];
+    x[2] = 1e-9f;
+    for (const float value : dequantized(type, quantized(type, x), n)) EXPECT_EQ(value, 0.0f);
+    x[3] = 3e38f;
+    x[4] = -x[3];
+    quantized(type, x);
+  }
+}
+
 TEST(Half, EveryHalfSurvivesTheRoundTrip) {
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
     const quipu::f16 half{static_cast<std::uint16_t>(bits)};

@@ -22,6 +22,10 @@ inline void store_half(std::uint8_t* p, float value) {
   std::memcpy(p, &half.bits, 2);
 }
 
+/// Whether a block's scale says nothing: its half is 0, so the block reads back as zeros (or its
+/// minimum) whatever the levels are, and the inverse may be infinite; or it is infinite itself.
+inline bool no_scale(float d) { return !std::isfinite(d) || (to_f16(d).bits & 0x7fff) == 0; }
+
 inline std::uint8_t clamped(float level, int most) {
   return static_cast<std::uint8_t>((std::min)(static_cast<int>(level), most));
 }
@@ -30,7 +34,7 @@ inline void quantize_q8_0(const float* x, std::uint8_t* b) {
   float most = 0;
   for (std::size_t i = 0; i < 32; ++i) most = (std::max)(most, std::fabs(x[i]));
   const float d = most / 127;
-  const float inverse = d == 0 ? 0 : 1 / d;
+  const float inverse = no_scale(d) ? 0 : 1 / d;
   store_half(b, d);
   for (std::size_t i = 0; i < 32; ++i) {
     b[2 + i] = static_cast<std::uint8_t>(static_cast<std::int8_t>(std::round(x[i] * inverse)));
@@ -46,7 +50,7 @@ inline float levels_around_zero(const float* x, int half, std::uint8_t* level) {
     if (std::fabs(x[i]) > std::fabs(extreme)) extreme = x[i];
   }
   const float d = extreme / static_cast<float>(-half);
-  const double inverse = d == 0 ? 0 : 1 / d;
+  const double inverse = no_scale(d) ? 0 : 1 / d;
   for (std::size_t i = 0; i < 32; ++i) {
     const double shifted = static_cast<double>(x[i]) * inverse + (half + 0.5);
     level[i] = clamped(static_cast<float>(shifted), 2 * half - 1);
@@ -63,7 +67,11 @@ struct ScaleAndMinimum {
 inline ScaleAndMinimum levels_above_minimum(const float* x, int most, std::uint8_t* level) {
   const auto [low, high] = std::minmax_element(x, x + 32);
   const float d = (*high - *low) / static_cast<float>(most);
-  const float inverse = d == 0 ? 0 : 1 / d;
+  if (no_scale(d)) {
+    std::memset(level, 0, 32);
+    return {d, *low};
+  }
+  const float inverse = 1 / d;
   for (std::size_t i = 0; i < 32; ++i) {
     // Product and sum rounded to float32 one after the other, as the reference does; through double
     // so that no compiler fuses them.
@@ -113,9 +121,9 @@ inline void quantize_q5_1(const float* x, std::uint8_t* b) {
 
 inline int nearest_level(float x, float scale, int low, int high) {
   if (scale == 0) return 0;
-  const float level = std::round(x / scale);
-  return static_cast<int>(
-      (std::min)((std::max)(level, static_cast<float>(low)), static_cast<float>(high)));
+  // In this order a NaN (of an infinite scale) becomes `low`.
+  const float level = (std::max)(static_cast<float>(low), std::round(x / scale));
+  return static_cast<int>((std::min)(level, static_cast<float>(high)));
 }
 
 /// Scale and (non-negative) minimum with x ~ scale * level - minimum, level 0..most: of a few
