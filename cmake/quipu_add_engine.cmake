@@ -27,6 +27,10 @@ function(quipu_add_engine target)
   configure_file("${CMAKE_CURRENT_FUNCTION_LIST_DIR}/engine_simd.cpp.in" "${dir}/${target}_simd.cpp" @ONLY)
   add_library(${target} STATIC "${dir}/${target}.cpp" "${dir}/${target}_simd.cpp")
   target_link_libraries(${target} PUBLIC quipu::run)
+  # Clang at -ffp-contract=fast (or -ffast-math) fuses what the kernels do not write fused.
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    target_compile_options(${target} PRIVATE -ffp-contract=on)
+  endif()
   # foreach_target.h includes the translation unit again by name: its folder has to be on the path.
   target_include_directories(${target} PUBLIC "${dir}" ${arg_INCLUDE_DIRECTORIES}
                              PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")

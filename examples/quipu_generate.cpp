@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -38,6 +39,8 @@ std::string read_all(const std::string& path) {
   } else {
     std::ifstream in(path, std::ios::binary);
     if (!in) quipu::raise<quipu::FileError>(path + ": cannot be opened: " + std::strerror(errno));
+    if (std::filesystem::is_directory(path))
+      quipu::raise<quipu::FileError>(path + ": is a directory");
     text.assign(std::istreambuf_iterator<char>(in), {});
   }
   return text;

@@ -144,6 +144,10 @@ inline const ModelEntry& choose_model(std::span<const ModelEntry> entries, const
     raise<ArgumentError>("model '" + std::string(wanted) +
                          "' is not compiled in; there are: " + known);
   }
+  if (!wanted.empty()) {
+    raise<MismatchError>(path + ": the file does not hold " + std::string(wanted) + ": " +
+                         describe(fewest));
+  }
   raise<MismatchError>(path + ": no compiled-in model fits (" + known + "). Nearest is " +
                        std::string(nearest->name) + ": " + describe(fewest));
 }

@@ -27,8 +27,8 @@ struct LoadOptions {
   std::size_t threads = 0;
   /// An executor of the caller's instead of the model's own pool. Must outlive the model.
   std::optional<ExecutorRef> executor;
-  /// Pack the weights into the kernels' layout (the canonical order of sums). false: weights are
-  /// used in place in the mapped file, with an order of sums of their own.
+  /// Pack the weights into the kernels' layout. false: they are used in place in the mapped file,
+  /// where every pass packs what it reads: no second copy, several times slower, the same bits.
   bool pack = true;
   /// Scale rotary frequencies as the pinned reference does (factor 8 for every scaled model)
   /// instead of as the model's release says. Differs for Llama 3.2 only.

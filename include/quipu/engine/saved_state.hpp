@@ -177,9 +177,9 @@ inline void add_sample(Hash64& hash, const MatrixView& m) {
 }  // namespace detail
 
 /// What makes a model's results its own: architecture, numerics, and a hash over names, types and
-/// samples of all weights. Two files of equal weights in another element type are different models;
-/// so are weights packed and in place, which are summed in different orders. A change of single
-/// weights may go unseen.
+/// samples of all weights. Two files of equal weights in another element type are different models.
+/// Samples are taken of the bytes in memory, so weights packed and in place count as different too,
+/// although they give the same results. A change of single weights may go unseen.
 inline std::vector<StateFact> fingerprint(const Model& model) {
   const ArchitectureFacts& a = model.architecture();
   detail::Hash64 weights, frequencies;

@@ -30,12 +30,13 @@ class Session {
   /// ArgumentError for a batch, capacity or chunk of 0 or a cache type other than f32 and bf16;
   /// SizeError if the memory cannot be had.
   Session(Model model, const SessionOptions& options)
-      : model_(std::move(model)), options_(checked(options)), lengths_(options.batch, 0) {
+      : model_(std::move(model)), options_(checked(options)), lengths_() {
     const ArchitectureFacts& a = model_.architecture();
     plan_ = forward_plan(a, (std::max)(options.chunk, options.batch), options.capacity,
                          model_.executor().concurrency());
     cache_ = KvCache(cache_shape(a, options));
     scratch_ = Arena(plan_.arena);
+    lengths_.assign(options.batch, 0);  // after the plan, which refuses a batch that cannot be
   }
 
   /// The cache that such a session allocates: known before it is made.
@@ -49,7 +50,11 @@ class Session {
   std::size_t cache_bytes() const { return cache_.bytes(); }
   std::size_t scratch_bytes() const { return scratch_.bytes_total(); }
   /// Positions filled in a sequence.
-  std::size_t length(std::size_t row = 0) const { return lengths_.at(row); }
+  /// ArgumentError for a row that the session does not have.
+  std::size_t length(std::size_t row = 0) const {
+    check_row(row);
+    return lengths_[row];
+  }
 
   /// Forgets the positions from `length` on. ArgumentError if the sequence is shorter.
   void truncate(std::size_t row, std::size_t length) {
@@ -97,6 +102,8 @@ class Session {
     return static_cast<std::size_t>(open_saved(bytes, file).read<std::uint64_t>("positions"));
   }
 
+  /// The hook sees the tensors of every pass from now on. It must not run a session of the same
+  /// model: their passes take turns.
   void set_trace(const TraceHook& hook) { trace_ = hook; }
 
   /// Rows of logits that forward() will write for these feeds.
@@ -121,6 +128,9 @@ class Session {
       lengths_[feed.row] = start;
       total += feed.tokens.size();
     }
+    // If a hook or `progress` throws, or memory runs out, positions that were not computed must not
+    // count as filled: the sequences are then as long as they were at their start positions.
+    Rewind rewind{lengths_, lengths_};
     const std::size_t vocabulary = model_.architecture().vocab_size;
     float* out = logits.data();
     std::size_t feed = 0, offset = 0;  // the next token to compute
@@ -151,6 +161,7 @@ class Session {
       done += pass.tokens.size();
       if (progress) progress("prompt", done, total);
     }
+    rewind.armed = false;
   }
 
   /// ArgumentError, as forward() would raise it, unless these tokens can be appended to a row.
@@ -168,6 +179,15 @@ class Session {
   }
 
  private:
+  struct Rewind {
+    std::vector<std::size_t>& lengths;
+    std::vector<std::size_t> before;
+    bool armed = true;
+    ~Rewind() {
+      if (armed) lengths.swap(before);
+    }
+  };
+
   struct Pass {
     std::vector<TokenId> tokens;
     std::vector<SequenceChunk> chunks;

@@ -56,6 +56,14 @@ class Generator {
     std::vector<TokenId> all(pending_.begin(), pending_.end());
     all.insert(all.end(), tokens.begin(), tokens.end());
     session_.check_room(row_, all);
+    struct Undo {  // if `progress` throws, nothing was appended
+      Session& session;
+      std::size_t row, before;
+      bool armed = true;
+      ~Undo() {
+        if (armed && session.length(row) > before) session.truncate(row, before);
+      }
+    } undo{session_, row_, before};
     const std::size_t chunk = session_.options().chunk;
     for (std::size_t done = 0; done < all.size();) {
       const std::size_t n = (std::min)(chunk, all.size() - done);
@@ -64,12 +72,12 @@ class Generator {
       done += n;
       if (progress) progress("prompt", done, all.size());
       if (!last && cancelled()) {
-        session_.truncate(row_, before);
         finish(FinishReason::cancelled);
         return;
       }
     }
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+    undo.armed = false;
     pending_.clear();
     generated_ = 0;
     go_on();
@@ -206,7 +214,9 @@ class Generator {
     if (pending > 0) pending_.assign(1, tokens_.back());
     logits_ = std::move(logits);
     generated_ = generated;
+    // A limit is judged anew by the next call: this generator's may be another.
     finish_ = static_cast<FinishReason>(reason);
+    if (finish_ == FinishReason::max_tokens || finish_ == FinishReason::capacity) go_on();
     stop_token_ = stopped ? std::optional(stop_token) : std::nullopt;
     sampler_.resume(stream, drawn);
     cancelled_.store(false, std::memory_order_relaxed);
