@@ -41,6 +41,14 @@ inline std::string grouped(std::size_t n) {
   return digits;
 }
 
+/// Prints to stderr, whatever becomes of it: a message that nobody can read must not end the
+/// program.
+template <class... T>
+void say(fmt::format_string<T...> format, T&&... values) {
+  const std::string text = fmt::format(format, std::forward<T>(values)...);
+  std::fputs(text.c_str(), stderr);
+}
+
 /// A bar on the terminal's last line of stderr, drawn only if the work has taken half a second and
 /// stderr is a terminal; it erases itself at the end.
 class ProgressBar {
@@ -52,8 +60,8 @@ class ProgressBar {
     constexpr std::size_t width = 32;
     const double part = static_cast<double>(done) / static_cast<double>(total);
     const auto filled = static_cast<std::size_t>(part * width);
-    fmt::print(stderr, "\r{} [{}{}] {:3.0f} %", what, std::string(filled, '#'),
-               std::string(width - filled, '.'), 100 * part);
+    say("\r{} [{}{}] {:3.0f} %", what, std::string(filled, '#'), std::string(width - filled, '.'),
+        100 * part);
     std::fflush(stderr);
     drawn_ = Clock::now();
     shown_ = true;
@@ -62,7 +70,7 @@ class ProgressBar {
 
  private:
   void erase() {
-    if (shown_) fmt::print(stderr, "\r\033[K");
+    if (shown_) say("\r\033[K");
     shown_ = false;
   }
 
@@ -78,13 +86,13 @@ int run(const char* name, Body&& body) {
   try {
     return body();
   } catch (const quipu::ArgumentError& error) {
-    fmt::print(stderr, "{}: {}\n", name, error.what());
+    say("{}: {}\n", name, error.what());
     return usage;
   } catch (const quipu::Error& error) {
-    fmt::print(stderr, "{}: {}\n", name, error.what());
+    say("{}: {}\n", name, error.what());
     return failure;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: unexpected: {}\n", name, error.what());
+    say("{}: unexpected: {}\n", name, error.what());
     return failure;
   }
 }

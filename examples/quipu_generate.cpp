@@ -117,17 +117,17 @@ void print_start(const Arguments& a, const quipu::Model& model,
   for (quipu::ElementType type : model.weights().types) {
     types += (types.empty() ? "" : " ") + std::string(quipu::name(type));
   }
-  fmt::print(stderr, "model    {} ({} parameters), {}\n", model.name(),
-             program::grouped(model.parameters()), a.file);
-  fmt::print(stderr, "weights  {} ({}){}\n", program::bytes_text(model.weights().weight_bytes),
-             types, a.in_place ? ", in place" : "");
-  fmt::print(stderr, "running  {}, {} threads, activations {}, mode {}\n", model.target(),
-             model.executor().concurrency(), a.activations, a.mode);
+  program::say("model    {} ({} parameters), {}\n", model.name(),
+               program::grouped(model.parameters()), a.file);
+  program::say("weights  {} ({}){}\n", program::bytes_text(model.weights().weight_bytes), types,
+               a.in_place ? ", in place" : "");
+  program::say("running  {}, {} threads, activations {}, mode {}\n", model.target(),
+               model.executor().concurrency(), a.activations, a.mode);
   fmt::print(
       stderr, "context  {} positions, KV cache {} ({})\n", options.capacity,
       program::bytes_text(quipu::Session::cache_shape(model.architecture(), options).bytes()),
       a.cache);
-  fmt::print(stderr, "seed     {}\n\n", seed);
+  program::say("seed     {}\n\n", seed);
 }
 
 constexpr int exit_interrupted = 130;  // as shells have it: 128 and the number of SIGINT
@@ -199,6 +199,10 @@ int generate(const Arguments& a) {
   const quipu::Tokenizer& tokenizer = model.tokenizer();
   const std::vector<quipu::TokenId> prompt = prompt_tokens(a, text, tokenizer);
   const quipu::SessionOptions options = session_options(a, model);
+  if (prompt.empty()) {
+    quipu::raise<quipu::ArgumentError>(
+        "the prompt has no tokens: the vocabulary has none for any of its bytes");
+  }
   if (prompt.size() > options.capacity) {
     quipu::raise<quipu::ArgumentError>(
         fmt::format("the prompt has {} tokens, the context {} positions (-c)", prompt.size(),
@@ -213,7 +217,11 @@ int generate(const Arguments& a) {
   running = &generator;
   std::signal(SIGINT, on_interrupt);
   const auto prompt_start = Clock::now();
-  generator.feed(prompt, progress);
+  std::size_t computed = 0;  // fewer than the prompt has if Ctrl-C ends it
+  generator.feed(prompt, [&](std::string_view what, std::size_t done, std::size_t total) {
+    computed = done;
+    progress(what, done, total);
+  });
   const double prompt_seconds = program::seconds_since(prompt_start);
   const auto start = Clock::now();
   const Output out = generate_text(a, tokenizer, generator);
@@ -226,36 +234,35 @@ int generate(const Arguments& a) {
   // The first token is chosen from the prompt's logits: one pass fewer than tokens.
   const std::size_t passes = out.ids.empty() ? 0 : out.ids.size() - 1;
   if (a.json) {
-    nlohmann::ordered_json json = {
-        {"model", model.name()},
-        {"file", a.file},
-        {"parameters", model.parameters()},
-        {"target", model.target()},
-        {"threads", model.executor().concurrency()},
-        {"context", options.capacity},
-        {"kv_cache_bytes", session.cache_bytes()},
-        {"scratch_bytes", session.scratch_bytes()},
-        {"weight_bytes", model.weights().weight_bytes},
-        {"seed", settings.sampling.seed},
-        {"prompt_ids", prompt},
-        {"ids", out.ids},
-        {"text", out.text},
-        {"finish_reason", quipu::name(generator.finish_reason())},
-        {"load_seconds", load_seconds},
-        {"prompt_seconds", prompt_seconds},
-        {"prompt_tokens_per_second", rate(prompt.size(), prompt_seconds)},
-        {"generate_seconds", seconds},
-        {"generate_tokens_per_second", rate(passes, seconds)}};
+    nlohmann::ordered_json json = {{"model", model.name()},
+                                   {"file", a.file},
+                                   {"parameters", model.parameters()},
+                                   {"target", model.target()},
+                                   {"threads", model.executor().concurrency()},
+                                   {"context", options.capacity},
+                                   {"kv_cache_bytes", session.cache_bytes()},
+                                   {"scratch_bytes", session.scratch_bytes()},
+                                   {"weight_bytes", model.weights().weight_bytes},
+                                   {"seed", settings.sampling.seed},
+                                   {"prompt_ids", prompt},
+                                   {"ids", out.ids},
+                                   {"text", out.text},
+                                   {"finish_reason", quipu::name(generator.finish_reason())},
+                                   {"load_seconds", load_seconds},
+                                   {"prompt_seconds", prompt_seconds},
+                                   {"prompt_tokens_per_second", rate(computed, prompt_seconds)},
+                                   {"generate_seconds", seconds},
+                                   {"generate_tokens_per_second", rate(passes, seconds)}};
     if (a.log_probabilities) json["logprobs"] = out.log_probabilities;
     // A path may be any bytes.
     std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
   } else {
     std::fputc('\n', stdout);
   }
-  fmt::print(stderr, "\nload     {:.2f} s\nprompt   {} tokens, {:.2f} s, {:.1f} tokens/s\n",
-             load_seconds, prompt.size(), prompt_seconds, rate(prompt.size(), prompt_seconds));
-  fmt::print(stderr, "generate {} tokens, {:.2f} s, {:.1f} tokens/s ({})\n", out.ids.size(),
-             seconds, rate(passes, seconds), quipu::name(generator.finish_reason()));
+  program::say("\nload     {:.2f} s\nprompt   {} tokens, {:.2f} s, {:.1f} tokens/s\n", load_seconds,
+               computed, prompt_seconds, rate(computed, prompt_seconds));
+  program::say("generate {} tokens, {:.2f} s, {:.1f} tokens/s ({})\n", out.ids.size(), seconds,
+               rate(passes, seconds), quipu::name(generator.finish_reason()));
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout) {
     quipu::raise<quipu::FileError>("standard output: not all could be written");
   }

@@ -73,8 +73,9 @@ inline std::size_t elements(const ShapeFacts& shape, const Work& work) {
   for (const DimFacts& d : shape) {
     const std::size_t extent = d.extent != dynamic ? d.extent
                                : d.symbol == "B"   ? work.batch
-                               : d.symbol == "S"   ? work.start + work.positions
-                                                   : work.positions;
+                               : d.symbol == "S"
+                                   ? checked_add(work.start, work.positions, "positions")
+                                   : work.positions;
     n = checked_mul(n, extent, "elements of a tensor");
   }
   return n;

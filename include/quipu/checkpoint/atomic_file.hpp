@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,15 +24,17 @@ namespace quipu {
 /// A file under construction. Destroyed without commit(), it leaves nothing behind.
 class AtomicFile {
  public:
-  /// FileError if the folder of `path` cannot take a new file.
-  explicit AtomicFile(std::string path) : path_(std::move(path)) {
+  /// FileError if the folder of `path` cannot take a new file, or if what stands there is no
+  /// regular file: a device or a pipe must not be replaced. A symbolic link stays, its target is
+  /// written.
+  explicit AtomicFile(std::string path) : path_(target_of(std::move(path))) {
     constexpr int tries = 1000;
     for (int i = 0; i < tries && descriptor_ < 0; ++i) {
       temporary_ = path_ + ".partial-" + std::to_string(::getpid()) + "-" + std::to_string(i);
       descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
       if (descriptor_ < 0 && errno != EEXIST) break;
     }
-    if (descriptor_ < 0) detail::file_failed(temporary_, "cannot create", errno);
+    if (descriptor_ < 0) detail::file_failed(path_, "cannot create a file beside it", errno);
   }
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -50,7 +53,7 @@ class AtomicFile {
       const std::size_t wanted = bytes.size() < most ? bytes.size() : most;
       const ::ssize_t done = ::write(descriptor_, bytes.data(), wanted);
       if (done < 0 && errno == EINTR) continue;
-      if (done < 0) detail::file_failed(temporary_, "cannot write", errno);
+      if (done < 0) detail::file_failed(path_, "cannot write", errno);
       bytes = bytes.subspan(static_cast<std::size_t>(done));
     }
   }
@@ -58,7 +61,7 @@ class AtomicFile {
 
   /// Flushes the bytes to the disk and gives the file its name, replacing a former one.
   void commit() {
-    if (::fsync(descriptor_) != 0) detail::file_failed(temporary_, "cannot flush", errno);
+    if (::fsync(descriptor_) != 0) detail::file_failed(path_, "cannot flush", errno);
     if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
       detail::file_failed(path_, "cannot take this name", errno);
     }
@@ -74,6 +77,23 @@ class AtomicFile {
   }
 
  private:
+  static std::string target_of(std::string path) {
+    struct ::stat found {};
+    if (::lstat(path.c_str(), &found) != 0) return path;  // nothing there yet
+    if (S_ISLNK(found.st_mode)) {
+      if (char* resolved = ::realpath(path.c_str(), nullptr)) {
+        path = resolved;
+        std::free(resolved);
+      } else {
+        detail::file_failed(path, "cannot follow the link", errno);
+      }
+      if (::stat(path.c_str(), &found) != 0) detail::file_failed(path, "cannot look at it", errno);
+    }
+    if (!S_ISREG(found.st_mode))
+      raise<FileError>(path + ": is not a regular file, so it is not replaced");
+    return path;
+  }
+
   std::string path_;
   std::string temporary_;
   int descriptor_ = -1;

@@ -24,8 +24,10 @@ struct Work {
   constexpr std::size_t rows() const { return checked_mul(batch, positions, "rows of work"); }
   /// Sum over the new positions of the number of keys that each sees (itself included): causal.
   constexpr std::size_t visible_keys() const {
-    const std::size_t per_sequence = checked_mul(positions, start, "visible keys") +
-                                     checked_mul(positions, positions + 1, "visible keys") / 2;
+    const std::size_t triangle =
+        checked_mul(positions, checked_add(positions, 1, "visible keys"), "visible keys") / 2;
+    const std::size_t per_sequence =
+        checked_add(checked_mul(positions, start, "visible keys"), triangle, "visible keys");
     return checked_mul(batch, per_sequence, "visible keys");
   }
 };

@@ -28,8 +28,9 @@ struct ScaledDotProduct {
     const std::size_t pairs = checked_mul(w.visible_keys(), dims<M>::n_heads, "scores");
     const std::size_t position = 2 * dims<M>::kv_width * w.cache_element_bytes;
     return {checked_mul(pairs, 4 * dims<M>::head_dim + 6, "FLOPs"), 0,
-            checked_mul(checked_mul(w.batch, w.start + w.positions, "cached positions"), position,
-                        "bytes"),
+            checked_mul(checked_mul(w.batch, checked_add(w.start, w.positions, "cached positions"),
+                                    "cached positions"),
+                        position, "bytes"),
             checked_mul(w.rows(), position, "bytes")};
   }
 
