@@ -4,10 +4,11 @@
 // Built for the catalogue; for other models define QUIPU_ATLAS_HEADER (a header) and
 // QUIPU_ATLAS_MODELS (types, separated by commas).
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <iostream>
+#include <sstream>
 
 #include "quipu/atlas/atlas.hpp"
+#include "quipu/checkpoint/atomic_file.hpp"
 #ifdef QUIPU_ATLAS_HEADER
 #include QUIPU_ATLAS_HEADER
 using Models = quipu::atlas::ModelList<QUIPU_ATLAS_MODELS>;
@@ -134,28 +135,54 @@ void render(std::ostream& out, const ModelEntry& entry, const Options& o,
   }
 }
 
+// What would be left out without a word.
+void refuse_unused(const Options& o, bool verifying) {
+  const bool listing = o.list || o.find > 0;
+  if (o.list && o.find > 0) raise<ArgumentError>("--list and --find: give one of them");
+  if (verifying && listing) raise<ArgumentError>("verify: takes no --list and no --find");
+  if (listing && !o.component.empty()) {
+    raise<ArgumentError>(std::string(o.list ? "--list" : "--find") +
+                         " with --component: it lists the whole model; leave one out");
+  }
+  if (o.checkpoint.empty()) return;
+  if (verifying || listing) {
+    raise<ArgumentError>(
+        "--checkpoint: used by the explanations only, not by verify, --list, --find");
+  }
+  if (o.format == "html") {
+    raise<ArgumentError>("--checkpoint with --format html: the page counts no file");
+  }
+  if (o.format == "json" && o.component.empty()) {
+    raise<ArgumentError>(
+        "--checkpoint with --format json: needs --component; the model's JSON counts no file");
+  }
+}
+
 int run(const Options& o, bool verifying) {
+  refuse_unused(o, verifying);
   atlas::SourceTrees trees;
   for (const std::string& source : o.sources) atlas::add_source_tree(trees, source);
   const ModelEntry& entry = atlas::find_model(Models::entries, o.model);
-  std::ofstream file;
-  if (!o.out.empty()) {
-    file.open(o.out, std::ios::binary);
-    if (!file) raise<FileError>(o.out + ": cannot be opened for writing");
-  }
-  std::ostream& out = o.out.empty() ? std::cout : file;
+  std::ostringstream out;
   int code = 0;
   if (verifying) {
     code = verify(out, entry, o.component, trees);
-  } else if (o.list && o.component.empty()) {
+  } else if (o.list) {
     list_cards(out, entry);
   } else if (o.find > 0) {
     find(out, entry, o.find);
   } else {
     render(out, entry, o, trees);
   }
-  out.flush();
-  if (!out) raise<FileError>((o.out.empty() ? "standard output" : o.out) + ": writing failed");
+  if (o.out.empty()) {
+    std::cout << out.view() << std::flush;
+    if (!std::cout) raise<FileError>("standard output: writing failed");
+  } else {
+    // Under its name only when it is whole: an error leaves a former file as it was.
+    AtomicFile file(o.out);
+    file.write(out.view());
+    file.commit();
+  }
   return code;
 }
 

@@ -2,8 +2,10 @@
 
 usage: program_test.py PROGRAM
 """
+import pathlib
 import subprocess
 import sys
+import tempfile
 
 
 def run(*arguments, code=0):
@@ -37,5 +39,17 @@ has(run("--component", "output", "--batch", "0", code=2), "expected 1 or more")
 run("--format", "pdf", code=2)
 has(run("--component", "output", "--checkpoint", "missing.gguf", code=1), "missing.gguf")
 has(run("--component", "output", "--out", "missing/folder/x", code=1), "missing/folder/x")
+for arguments in (["--format", "html"], ["--format", "json"], ["--list"], ["--find", "14336"]):
+    has(run(*arguments, "--checkpoint", "missing.gguf", code=2), "--checkpoint")
+has(run("--list", "--component", "output", code=2), "--list with --component")
+has(run("--find", "14336", "--component", "output", code=2), "--find with --component")
+with tempfile.TemporaryDirectory() as folder:
+    # An error leaves a former file as it was, and nothing beside it.
+    out = pathlib.Path(folder) / "out.txt"
+    out.write_text("former")
+    run("--find", "7", "--out", str(out), code=2)
+    assert [p.name for p in out.parent.iterdir()] == ["out.txt"] and out.read_text() == "former"
+    run("--component", "output", "--out", str(out))
+    assert out.read_text() == run("--component", "output")
 assert subprocess.run([sys.argv[1], "verify", "--model", "llama3_8b"], capture_output=True).returncode == 1
 has(run("verify", "--source", "llama3", code=2), "OWNER/REPOSITORY=DIR")
