@@ -229,10 +229,43 @@ TEST_F(Convert, RefusesByNameAndLeavesNothingBehind) {
             }).find("model.layers.0.mlp.gate_proj.weight: a value in rows"),
             std::string::npos);
   convert(path("large"), path("bf16.gguf"), WriteLayout::gguf, ElementType::bf16);
+  // Past the range of the float16 that a block's scale is: 1e8 / 127 and 3e38, whose span is none
+  // of float32 either.
+  for (const auto& [at_row, huge] : {std::pair{65, 1e8f}, std::pair{66, -3e38f}}) {
+    const auto file = quipu::open_checkpoint(t1);
+    const std::byte* at = file.find("model.layers.0.mlp.gate_proj.weight")->data + 4 * 64 * at_row;
+    std::memcpy(bytes.data() + (at - file.files[0].bytes().data()), &huge, 4);
+    if (huge < 0) {
+      const float other = -huge;
+      std::memcpy(bytes.data() + (at + 4 - file.files[0].bytes().data()), &other, 4);
+    }
+    std::ofstream(path("large/model.safetensors"), std::ios::binary) << bytes;
+    for (const ElementType type : {ElementType::q8_0, ElementType::q4_0, ElementType::q4_1,
+                                   ElementType::q5_0, ElementType::q5_1}) {
+      EXPECT_NE(refusal<quipu::MismatchError>([&] {
+                  convert(path("large"), path("blocks.gguf"), WriteLayout::gguf, type);
+                }).find("is too large for " + std::string(quipu::name(type))),
+                std::string::npos);
+    }
+  }
 
   std::set<std::string> left;
   for (const auto& entry : fs::directory_iterator(folder_)) left.insert(entry.path().filename());
   EXPECT_EQ(left, (std::set<std::string>{"taken.gguf", "large", "bf16.gguf"}));
+}
+
+/// As Hugging Face repositories of Meta's models have it.
+TEST_F(Convert, TakesTheTokenizerOfTheSubfolder) {
+  const std::string t1 = hugging_face("T1");
+  fs::create_directories(path("from/original"));
+  for (const char* file : {"config.json", "model.safetensors"})
+    fs::copy_file(t1 + "/" + file, path(std::string("from/") + file));
+  std::ofstream(path("from/original/tokenizer.model")) << "the subfolder's";
+  convert(path("from"), path("meta"), WriteLayout::meta);
+  EXPECT_EQ(contents(path("meta/tokenizer.model")), "the subfolder's");
+  std::ofstream(path("from/tokenizer.model")) << "the root's";
+  convert(path("from"), path("again"), WriteLayout::meta);
+  EXPECT_EQ(contents(path("again/tokenizer.model")), "the root's");
 }
 
 TEST(ConvertConfiguration, ParamsJsonHasTheRuleOfTheReleases) {
@@ -275,6 +308,15 @@ quipu::VocabularyData ranks() {
   data.bos = static_cast<TokenId>(data.tokens.size() - 1);
   data.add_bos = true;
   return data;
+}
+
+TEST(ConvertTypes, LargestFiniteIsTheLastBeforeTheTie) {
+  const float bf16 = quipu::detail::largest_finite(ElementType::bf16);
+  EXPECT_EQ(quipu::to_bf16(bf16).bits, 0x7f7f);
+  EXPECT_EQ(quipu::to_bf16(std::nextafter(bf16, HUGE_VALF)).bits, 0x7f80);
+  const float f16 = quipu::detail::largest_finite(ElementType::f16);
+  EXPECT_EQ(quipu::to_f16(f16).bits, 0x7bff);
+  EXPECT_EQ(quipu::to_f16(std::nextafter(f16, HUGE_VALF)).bits, 0x7c00);
 }
 
 TEST(ConvertVocabulary, MergesGiveTheIdsOfTheRanks) {

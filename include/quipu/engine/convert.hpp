@@ -53,11 +53,27 @@ struct ConvertReport {
 
 namespace detail {
 
-/// The largest magnitude that rounds to a finite value of the type.
+/// The largest magnitude that rounds to a finite value of the type: of f16 and bf16 the float32
+/// before the tie with the infinity, which is even.
 inline float largest_finite(ElementType type) {
   return type == ElementType::f16    ? 65519.996f
-         : type == ElementType::bf16 ? 3.3961775e38f
+         : type == ElementType::bf16 ? 0x1.fefffep127f
                                      : 3.4028235e38f;
+}
+
+/// Whether the float16 scales and minimums of a row of blocks are finite: a weight that is a finite
+/// float32 may need a scale past float16's range.
+inline bool block_scales_finite(ElementType type, const std::byte* row, std::size_t cols) {
+  const ElementTypeInfo& facts = info(type);
+  const std::size_t first = type == ElementType::q6_k ? 208 : 0;
+  const bool has_minimum = type == ElementType::q4_1 || type == ElementType::q5_1 ||
+                           type == ElementType::q4_k || type == ElementType::q5_k;
+  const auto* block = reinterpret_cast<const std::uint8_t*>(row);
+  for (std::size_t i = 0; i < cols; i += facts.block_elements, block += facts.block_bytes) {
+    if (!std::isfinite(load_half(block + first))) return false;
+    if (has_minimum && !std::isfinite(load_half(block + 2))) return false;
+  }
+  return true;
 }
 
 /// A tensor to be written: where it comes from and what it becomes.
@@ -119,7 +135,10 @@ void convert_rows(const Checkpoint& file, const WrittenTensor& tensor, ExecutorR
         for (std::size_t i = 0; i < cols; ++i) {
           if (std::isfinite(x[i]) ? !(std::fabs(x[i]) <= limit) : blocks) fits = false;
         }
-        if (fits) quantize_row(tensor.type, x, out.data() + row * out_bytes, cols);
+        if (!fits) continue;
+        std::byte* const to = out.data() + row * out_bytes;
+        quantize_row(tensor.type, x, to, cols);
+        if (blocks && !block_scales_finite(tensor.type, to, cols)) fits = false;
       }
     });
     if (!fits) {
@@ -365,8 +384,12 @@ class Conversion {
     for (const char* file_name :
          {"tokenizer.model", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
           "generation_config.json", "chat_template.jinja"}) {
-      if (file_.gguf || !fs::is_regular_file(from / file_name, code)) continue;
-      if (!fs::copy_file(from / file_name, folder.file(file_name), code)) {
+      // Hugging Face repositories of Meta's models have tokenizer.model in a subfolder only.
+      fs::path found = from / file_name;
+      if (file_name == std::string_view("tokenizer.model") && !fs::is_regular_file(found, code))
+        found = from / "original" / file_name;
+      if (file_.gguf || !fs::is_regular_file(found, code)) continue;
+      if (!fs::copy_file(found, folder.file(file_name), code)) {
         raise<FileError>(folder.file(file_name) + ": cannot copy: " + code.message());
       }
       copied = copied || std::string_view(file_name).starts_with("tokenizer");
