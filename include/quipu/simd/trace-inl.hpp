@@ -48,7 +48,7 @@ class Tracer {
   void Attend(AttentionCall attention) const {
     const bool probs = call_.trace.wanted(layer_, "attention.probs");
     const bool before =
-        call_.trace.wanted(layer_, "attention.probs_f32") && call_.mode == NumericMode::bf16;
+        call_.mode == NumericMode::bf16 && call_.trace.wanted(layer_, "attention.probs_f32");
     std::vector<float> after_rounding, before_rounding;
     if (probs || before) {
       std::size_t n = 0;
