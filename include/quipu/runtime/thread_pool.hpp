@@ -57,8 +57,10 @@ class ThreadPool {
     }
     spin_ = concurrency_ > default_thread_count() ? std::chrono::microseconds(0) : options.spin;
     ranges_ = std::make_unique<Range[]>(concurrency_);
+    // Asked before any thread runs: from start_threads() on nothing but itself may fail.
+    const std::vector<int> cpus = options.pin ? affinity_cpus() : std::vector<int>();
     start_threads();
-    if (options.pin) pin_threads();
+    pin_threads(cpus);
   }
   /// A pool of so many threads, the caller included; 0: default_thread_count().
   explicit ThreadPool(std::size_t threads = 0)
@@ -233,6 +235,9 @@ class ThreadPool {
         raise<ArgumentError>("ThreadPool: thread " + std::to_string(worker + 1) + " of " +
                              std::to_string(concurrency_) +
                              " cannot be started: " + error.code().message());
+      } catch (...) {  // no memory: the threads that run must end before their pool does
+        stop_threads();
+        throw;
       }
 #else
       threads_.emplace_back([this, worker] { worker_loop(worker); });
@@ -247,9 +252,8 @@ class ThreadPool {
     threads_.clear();
   }
 
-  void pin_threads() {
+  void pin_threads([[maybe_unused]] const std::vector<int>& cpus) noexcept {
 #if defined(__linux__) && defined(__GLIBC__)
-    const std::vector<int> cpus = affinity_cpus();
     for (std::size_t i = 0; i < threads_.size() && !cpus.empty(); ++i) {
       cpu_set_t set;
       CPU_ZERO(&set);
