@@ -95,6 +95,17 @@ int inspect(const std::string& path, const std::string& wanted, bool as_json) {
     agree = false;
   }
   if (entry != nullptr && counted != entry->parameters) agree = false;
+  // The loader's own judgement, which knows more: element types, factors of the frequencies, a
+  // repeated matrix that is another one.
+  std::string refusal;
+  if (entry != nullptr) {
+    try {
+      quipu::verify_tensors(file, *entry, holder.slots);
+    } catch (const quipu::Error& error) {
+      refusal = error.what();
+      agree = false;
+    }
+  }
 
   if (as_json) {
     nlohmann::ordered_json out;
@@ -120,6 +131,7 @@ int inspect(const std::string& path, const std::string& wanted, bool as_json) {
     out["parameters_in_file"] = counted;
     if (entry != nullptr) out["parameters_of_type"] = entry->parameters;
     out["agree"] = agree;
+    if (!refusal.empty()) out["refusal"] = refusal;
     out["notes"] = file.notes;
     std::cout << out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
     return agree ? program::success : program::failure;
@@ -146,6 +158,7 @@ int inspect(const std::string& path, const std::string& wanted, bool as_json) {
     fmt::print("parameters in the file: {}\nparameters of {}: {}\n{}\n", program::grouped(counted),
                entry->name, program::grouped(entry->parameters),
                agree ? "file and type agree, tensor by tensor" : "file and type DISAGREE");
+    if (!refusal.empty()) fmt::print("it would not be loaded: {}\n", refusal);
   }
   return agree ? program::success : program::failure;
 }

@@ -254,6 +254,46 @@ TEST_F(Convert, RefusesByNameAndLeavesNothingBehind) {
   EXPECT_EQ(left, (std::set<std::string>{"taken.gguf", "large", "bf16.gguf"}));
 }
 
+/// A tied model's matrix that two model-parallel parts repeat is compared in both.
+TEST_F(Convert, ComparesARepeatedMatrixInEveryPart) {
+  const std::string from = hugging_face("T4");
+  convert(from, path("meta"), WriteLayout::meta);
+  quipu::Checkpoint file = quipu::open_checkpoint(path("meta"));
+  const quipu::ModelEntry& entry =
+      quipu::choose_model(test_engine::engine().models(), file.facts, from);
+  quipu::WeightsHolder holder = entry.make_weights();
+  std::vector<quipu::TensorRecord> cut;
+  std::vector<std::vector<std::byte>> bytes;
+  std::byte* last = nullptr;  // of the output matrix in the second part
+  for (const quipu::TensorSlot& slot : holder.slots) {
+    const std::string& name = slot.name_in(file.naming);
+    const quipu::TensorRecord& whole = *file.find(name);
+    for (std::size_t part = 0; part < 2; ++part) {
+      quipu::TensorSource source = quipu::TensorSource::whole(whole);
+      if (slot.shard != quipu::ShardAxis::none) source = source.slice(slot.shard, part, 2);
+      bytes.emplace_back(source.rows() * source.row_bytes());
+      source.read_rows(0, source.rows(), bytes.back().data());
+      quipu::TensorRecord record = whole;
+      record.extents.back() = source.cols();
+      if (!slot.vector) record.extents.front() = source.rows();
+      record.data = bytes.back().data();
+      record.bytes = bytes.back().size();
+      record.file = part;
+      cut.push_back(record);
+      if (slot.shares_embedding && part == 1) last = &bytes.back().back();
+    }
+  }
+  file.parts = 2;
+  file.set_tensors(std::move(cut));
+  ASSERT_NE(last, nullptr);
+  EXPECT_NO_THROW(quipu::verify_tensors(file, entry, holder.slots));
+  *last ^= std::byte{1};
+  EXPECT_NE(refusal<quipu::MismatchError>([&] {
+              quipu::verify_tensors(file, entry, holder.slots);
+            }).find("shares this matrix with the embedding"),
+            std::string::npos);
+}
+
 /// As Hugging Face repositories of Meta's models have it.
 TEST_F(Convert, TakesTheTokenizerOfTheSubfolder) {
   const std::string t1 = hugging_face("T1");

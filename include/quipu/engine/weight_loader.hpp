@@ -115,6 +115,19 @@ inline PlannedTensor verified(const Checkpoint& file, const ModelEntry& entry, T
   return {&slot, std::move(source)};
 }
 
+/// Whether two matrices have the same type, extents and bytes, put together from however many
+/// parts.
+inline bool same_matrix(const TensorSource& a, const TensorSource& b) {
+  if (a.type() != b.type() || a.rows() != b.rows() || a.cols() != b.cols()) return false;
+  std::vector<std::byte> row_a(a.row_bytes()), row_b(a.row_bytes());
+  for (std::size_t row = 0; row < a.rows(); ++row) {
+    a.read_rows(row, 1, row_a.data());
+    b.read_rows(row, 1, row_b.data());
+    if (row_a != row_b) return false;
+  }
+  return true;
+}
+
 }  // namespace detail
 
 /// Every tensor of the model found and verified; nothing is read yet. MismatchError or FormatError
@@ -130,15 +143,17 @@ inline std::vector<detail::PlannedTensor> verify_tensors(const Checkpoint& file,
     known.insert(tensor);
     if (slot.shares_embedding) {
       // Meta's files of a tied model may repeat the matrix; it must then be the same one.
-      if (const TensorRecord* again = file.find(tensor)) {
-        const TensorRecord* table = file.find(slots.front().name_in(file.naming));
-        if (table == nullptr || table->type_name != again->type_name ||
-            table->bytes != again->bytes ||
-            std::memcmp(table->data, again->data, again->bytes) != 0) {
-          raise<MismatchError>(
-              file.path + ": tensor " + tensor + ": " + std::string(entry.name) +
-              " shares this matrix with the embedding, but the file has another one");
-        }
+      bool repeated = false;
+      for (std::size_t part = 0; part < file.parts; ++part) {
+        repeated = repeated || file.find(tensor, part) != nullptr;
+      }
+      // The embedding stands first in the plan.
+      if (repeated &&
+          !detail::same_matrix(file.source(tensor, detail::shard_of(file, slot, tensor)),
+                               plan.front().source)) {
+        raise<MismatchError>(
+            file.path + ": tensor " + tensor + ": " + std::string(entry.name) +
+            " shares this matrix with the embedding, but the file has another one");
       }
       continue;
     }
