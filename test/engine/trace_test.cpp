@@ -150,6 +150,30 @@ TEST_F(TraceFile, RefusesByName) {
   EXPECT_FALSE(std::filesystem::exists(path()));
 }
 
+/// More tokens in a pass than the session was made for are refused before anything is computed, and
+/// a refused or failed run leaves the session without the recorder.
+TEST_F(TraceFile, RefusesChunksThatTheSessionWouldCutAndLetsGoAfterAnError) {
+  const quipu::Model model = load("T1");
+  quipu::Session session(model, {.batch = 2, .capacity = 8, .chunk = 4});
+  {
+    TraceRecorder recorder(TraceSelection{}, true);
+    const TracePhase phase{"", {{1, 2, 3}, {4, 5, 6}}, {}};
+    EXPECT_NE(refusal([&] { recorder.run(session, phase, 3); }).find("6 tokens in one pass"),
+              std::string::npos);
+    EXPECT_NE(refusal([&] { recorder.run(session, phase, 0); }).find("0 tokens"),
+              std::string::npos);
+    const TracePhase wrong{"", {{1, 512}, {1, 1}}, {}};
+    EXPECT_NE(refusal([&] { recorder.run(session, wrong, 1); }).find("id 512"), std::string::npos);
+  }
+  // Without a recorder: a hook that was left would use one that is gone.
+  const std::vector<TokenId> ids = {7};
+  session.forward(std::vector<quipu::Feed>{{0, ids, 0}, {1, ids, 0}}, quipu::LogitsWanted::none,
+                  {});
+  TraceRecorder recorder(TraceSelection{}, true);
+  recorder.run(session, {"", {{1, 2, 3}, {4, 5, 6}}, 1}, 2);
+  EXPECT_FALSE(recorder.statistics().empty());
+}
+
 TEST(TensorStatistics, CountWhatIsNotFiniteApart) {
   const float inf = std::numeric_limits<float>::infinity();
   const float first[] = {1, -3, inf}, second[] = {std::nanf(""), 5, -inf};

@@ -140,11 +140,13 @@ class TraceRecorder {
     return capacity;
   }
 
-  /// Runs a phase, `chunk` positions of each sequence in one pass (the session was made for chunk
-  /// times batch tokens). What chunks give is put together: the same tensors as without chunks.
+  /// Runs a phase, `chunk` positions of each sequence in one pass. What chunks give is put
+  /// together: the same tensors as without chunks. ArgumentError if chunk is 0, or if the session
+  /// was made for fewer tokens in one pass than the phase's sequences have in a chunk.
   void run(Session& session, const TracePhase& phase, std::size_t chunk) {
-    phase_ = &phase;
     const std::size_t batch = phase.rows.size();
+    check_pass(session.options(), batch, (std::min)(chunk, phase.positions()));
+    const Recording recording(*this, session, phase);
     first_ = phase.start.value_or(session.length(0));
     std::vector<std::int64_t> tokens;
     for (const auto& row : phase.rows) tokens.insert(tokens.end(), row.begin(), row.end());
@@ -152,7 +154,6 @@ class TraceRecorder {
       keep_integers("tokens", {batch, phase.positions()}, tokens);
       keep_integers("start_pos", {1}, {static_cast<std::int64_t>(first_)});
     }
-    session.set_trace({&TraceRecorder::seen, this, &TraceRecorder::wanted});
     std::vector<float> logits;
     for (done_ = 0; done_ < phase.positions(); done_ += now_) {
       now_ = (std::min)(chunk, phase.positions() - done_);
@@ -167,7 +168,6 @@ class TraceRecorder {
                     session.model().architecture().vocab_size);
       session.forward(feeds, logits_wanted, logits);
     }
-    session.set_trace({});
     if (const std::string_view pattern = selection_.unused(); !pattern.empty()) {
       raise<ArgumentError>("no tensor has an id like \"" + std::string(pattern) +
                            "\"; ids are layers.N.attention.xq_rope, layers.N.h, norm, logits, ...");
@@ -198,6 +198,40 @@ class TraceRecorder {
     std::vector<std::size_t> extents;
     std::vector<std::byte> bytes;
   };
+
+  // While it lives, the session's tensors come to the recorder; an error in the pass ends it too,
+  // so that a session never keeps the address of a recorder that is gone.
+  class Recording {
+   public:
+    Recording(TraceRecorder& recorder, Session& session, const TracePhase& phase)
+        : recorder_(recorder), session_(session) {
+      recorder_.phase_ = &phase;
+      session_.set_trace({&TraceRecorder::seen, &recorder_, &TraceRecorder::wanted});
+    }
+    Recording(const Recording&) = delete;
+    Recording& operator=(const Recording&) = delete;
+    ~Recording() {
+      session_.set_trace({});
+      recorder_.phase_ = nullptr;
+    }
+
+   private:
+    TraceRecorder& recorder_;
+    Session& session_;
+  };
+
+  // A session computes more tokens than it was made for in several passes, and a pass is what
+  // keep() takes for a chunk.
+  static void check_pass(const SessionOptions& options, std::size_t batch, std::size_t positions) {
+    const std::size_t tokens = checked_mul(positions, batch, "tokens of a pass");
+    const std::size_t most = (std::max)(options.chunk, options.batch);
+    if (tokens == 0 || tokens > most) {
+      raise<ArgumentError>("chunk: " + std::to_string(positions) + " positions of " +
+                           std::to_string(batch) + " sequences are " + std::to_string(tokens) +
+                           " tokens in one pass; expected 1 to " + std::to_string(most) +
+                           ", for which the session was made");
+    }
+  }
 
   static bool wanted(void* self, std::string_view id) {
     return static_cast<TraceRecorder*>(self)->selection_.wants(id);
