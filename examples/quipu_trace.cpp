@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "program.hpp"
@@ -46,6 +47,21 @@ std::vector<std::vector<quipu::TokenId>> parse_tokens(const std::vector<std::str
   return rows;
 }
 
+// An integer of a phases file. FormatError, naming it, if it is none or out of [least, most].
+std::int64_t integer(const nlohmann::json& value, const std::string& what, std::int64_t least,
+                     std::int64_t most) {
+  const bool wraps =
+      value.is_number_unsigned() &&
+      value.get<std::uint64_t>() > std::uint64_t{(std::numeric_limits<std::int64_t>::max)()};
+  const std::int64_t number =
+      value.is_number_integer() && !wraps ? value.get<std::int64_t>() : least;
+  if (!value.is_number_integer() || wraps || number < least || number > most) {
+    quipu::raise<quipu::FormatError>(what + ": expected an integer from " + std::to_string(least) +
+                                     " to " + std::to_string(most) + ", found " + value.dump());
+  }
+  return number;
+}
+
 std::vector<quipu::TracePhase> read_phases(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) quipu::raise<quipu::FileError>(path + ": cannot be opened: " + std::strerror(errno));
@@ -54,8 +70,18 @@ std::vector<quipu::TracePhase> read_phases(const std::string& path) {
     for (const auto& entry : nlohmann::json::parse(in)) {
       quipu::TracePhase phase;
       phase.name = entry.at("name");
-      phase.rows = entry.at("tokens");
-      if (entry.contains("start_pos")) phase.start = entry.at("start_pos").get<std::size_t>();
+      const std::string what = path + ": phase \"" + phase.name + "\": ";
+      for (const auto& row : entry.at("tokens").get_ref<const nlohmann::json::array_t&>()) {
+        phase.rows.emplace_back();
+        for (const auto& id : row.get_ref<const nlohmann::json::array_t&>()) {
+          phase.rows.back().push_back(static_cast<quipu::TokenId>(
+              integer(id, what + "tokens", 0, (std::numeric_limits<quipu::TokenId>::max)())));
+        }
+      }
+      if (entry.contains("start_pos")) {
+        phase.start = static_cast<std::size_t>(integer(entry.at("start_pos"), what + "start_pos", 0,
+                                                       (std::numeric_limits<std::int64_t>::max)()));
+      }
       phases.push_back(std::move(phase));
     }
   } catch (const nlohmann::json::exception& error) {
@@ -86,6 +112,10 @@ int trace(const Arguments& a) {
   const int sources = int{!a.tokens.empty()} + int{!a.phases.empty()} + int{!a.prompt.empty()};
   if (sources != 1) {
     quipu::raise<quipu::ArgumentError>("give one of --tokens, --prompt and --phases");
+  }
+  if (a.start_pos && !a.phases.empty()) {
+    quipu::raise<quipu::ArgumentError>(
+        "--start-pos with --phases: each phase of the file has its own \"start_pos\"");
   }
   if (a.out.empty() && !a.stats) {
     quipu::raise<quipu::ArgumentError>("give --out FILE.safetensors, or --stats, or both");
@@ -203,7 +233,8 @@ int main(int argc, char** argv) {
   app.add_option("--phases", a.phases, "JSON file of several runs through one cache (see below)")
       ->type_name("FILE");
   app.add_option("--start-pos", a.start_pos,
-                 "Position of the first token; the cache before it holds zeros [0]");
+                 "Position of the first token; the cache before it holds zeros [0]")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--chunk", a.chunk, "Positions of a sequence computed in one pass (same results)")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

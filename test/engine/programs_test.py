@@ -51,12 +51,31 @@ class CommandLine(unittest.TestCase):
             [TRACE, "-m", "x.gguf", "--stats"],  # nothing to run
             [TRACE, "-m", "x.gguf", "--stats", "--tokens", "1,b"],
             [TRACE, "-m", "x.gguf", "--stats", "--tokens", "1", "--mode", "f64"],
+            [TRACE, "-m", "x.gguf", "--stats", "--tokens", "1", "--start-pos", "-1"],
+            [TRACE, "-m", "x.gguf", "--stats", "--phases", "x.json", "--start-pos", "0"],
             [CONVERT, "x.gguf"],
             [CONVERT, "x.gguf", "y.gguf", "--type", "q3"],
         ):
             code, out, err = run(*arguments)
             self.assertEqual((code, out), (2, ""), arguments)
             self.assertNotEqual(err, "")
+
+    def test_phases_are_refused_by_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            phases = pathlib.Path(folder) / "phases.json"
+            for phase, words in (
+                ({"tokens": [[1, 4294967297]]}, ('phase "p": tokens', "4294967297")),
+                ({"tokens": [[2**63 + 1]]}, ('phase "p": tokens', str(2**63 + 1))),
+                ({"tokens": [[-1]]}, ('phase "p": tokens', "-1")),
+                ({"tokens": [[1.5]]}, ('phase "p": tokens', "1.5")),
+                ({"tokens": [1]}, ("expected [{",)),
+                ({"tokens": [[1]], "start_pos": -3}, ('phase "p": start_pos', "-3")),
+            ):
+                phases.write_text(json.dumps([{"name": "p", **phase}]))
+                code, out, err = run(TRACE, "-m", "x.gguf", "--stats", "--phases", phases)
+                self.assertEqual((code, out), (1, ""), phase)
+                for word in words:
+                    self.assertIn(word, err)
 
     def test_missing_files_are_one_and_named(self):
         for arguments in ([TRACE, "-m", "no/such.gguf", "--stats", "--tokens", "1"],
