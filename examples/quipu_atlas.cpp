@@ -220,7 +220,9 @@ int main(int argc, char** argv) {
   app.add_option("--batch", o.batch, "Sequences at once")->capture_default_str();
   app.add_option("--positions", o.positions, "New positions of each: 1 is decoding")
       ->capture_default_str();
-  app.add_option("--at", o.at, "First new position: how many are cached")->capture_default_str();
+  app.add_option("--at", o.at, "First new position: how many are cached")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--dtype", o.dtype, "Element type of the weights: f32, bf16, q8_0, ...")
       ->capture_default_str();
   app.add_option("--checkpoint", o.checkpoint,

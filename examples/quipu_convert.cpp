@@ -41,17 +41,17 @@ int convert(const Arguments& a) {
   const quipu::Checkpoint file = quipu::open_checkpoint(a.file);
   const quipu::ModelEntry& entry =
       quipu::choose_model(QUIPU_ENGINE::engine().models(), file.facts, a.file, a.model);
-  fmt::print(stderr, "model    {} ({} parameters), {}, {} names\n", entry.name,
-             program::grouped(entry.parameters), quipu::name(file.format),
-             quipu::name(file.naming));
+  program::say("model    {} ({} parameters), {}, {} names\n", entry.name,
+               program::grouped(entry.parameters), quipu::name(file.format),
+               quipu::name(file.naming));
   quipu::ThreadPool pool(a.threads);
   const quipu::ConvertReport report =
       quipu::convert(file, entry, a.out, options, quipu::ExecutorRef(pool));
-  for (const std::string& note : report.notes) fmt::print(stderr, "note     {}\n", note);
-  fmt::print(stderr, "written  {} tensors, {}, {}, {:.1f} s: {}\n", report.tensors,
-             program::bytes_text(report.bytes),
-             report.exact ? "every value kept" : "values rounded to the new type",
-             program::seconds_since(start), a.out);
+  for (const std::string& note : report.notes) program::say("note     {}\n", note);
+  program::say("written  {} tensors, {}, {}, {:.1f} s: {}\n", report.tensors,
+               program::bytes_text(report.bytes),
+               report.exact ? "every value kept" : "values rounded to the new type",
+               program::seconds_since(start), a.out);
   return program::success;
 }
 

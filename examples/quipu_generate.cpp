@@ -123,8 +123,8 @@ void print_start(const Arguments& a, const quipu::Model& model,
                a.in_place ? ", in place" : "");
   program::say("running  {}, {} threads, activations {}, mode {}\n", model.target(),
                model.executor().concurrency(), a.activations, a.mode);
-  fmt::print(
-      stderr, "context  {} positions, KV cache {} ({})\n", options.capacity,
+  program::say(
+      "context  {} positions, KV cache {} ({})\n", options.capacity,
       program::bytes_text(quipu::Session::cache_shape(model.architecture(), options).bytes()),
       a.cache);
   program::say("seed     {}\n\n", seed);

@@ -155,16 +155,16 @@ int trace(const Arguments& a) {
   options.activations =
       a.activations == "int8" ? quipu::ActivationMode::int8 : quipu::ActivationMode::f32;
   options.allow_gaps = true;
-  fmt::print(stderr, "model    {} ({} parameters), {}\n", model.name(),
-             program::grouped(model.parameters()), a.file);
-  fmt::print(stderr, "running  {}, {} threads, mode {}, cache {}, activations {}\n", model.target(),
-             model.executor().concurrency(), a.mode, cache, a.activations);
+  program::say("model    {} ({} parameters), {}\n", model.name(),
+               program::grouped(model.parameters()), a.file);
+  program::say("running  {}, {} threads, mode {}, cache {}, activations {}\n", model.target(),
+               model.executor().concurrency(), a.mode, cache, a.activations);
   quipu::Session session(model, options);
   quipu::TraceRecorder recorder(quipu::TraceSelection(a.select), !a.out.empty());
   for (const quipu::TracePhase& phase : phases) {
-    fmt::print(stderr, "phase    {}{} x {} tokens from position {}\n",
-               phase.name.empty() ? "" : phase.name + ": ", phase.rows.size(), phase.positions(),
-               phase.start.value_or(0));
+    program::say("phase    {}{} x {} tokens from position {}\n",
+                 phase.name.empty() ? "" : phase.name + ": ", phase.rows.size(), phase.positions(),
+                 phase.start.value_or(0));
     recorder.run(session, phase, chunk);
   }
   if (!a.out.empty()) {
@@ -177,12 +177,11 @@ int trace(const Arguments& a) {
                                                          {"target", std::string(model.target())}};
     recorder.write(a.out, metadata,
                    [&](std::size_t done, std::size_t total) { bar("writing", done, total); });
-    fmt::print(stderr, "written  {} tensors to {}\n", recorder.statistics().size(), a.out);
+    program::say("written  {} tensors to {}\n", recorder.statistics().size(), a.out);
   }
   if (a.stats) print_statistics(recorder);
   if (const quipu::TensorStatistics* bad = recorder.first_not_finite()) {
-    fmt::print(
-        stderr,
+    program::say(
         "{}: the first tensor that is not finite is {}: {} NaN and {} infinite of {} elements\n",
         QUIPU_PROGRAM_NAME, bad->name, bad->nan, bad->infinite, bad->elements);
     return program::failure;
