@@ -28,13 +28,14 @@ inline void ApplyRmsNorm(const float* x, const float* weight, float eps, std::si
                          std::size_t rows, float* y, NumericMode mode) {
   const LaneTag d;
   const std::size_t lanes = hn::Lanes(d);
+  const std::size_t whole = n - n % lanes;
   for (std::size_t row = 0; row < rows; ++row, x += n, y += n) {
     const float mean = SumOfSquares(x, n) / static_cast<float>(n);
     const float scale = 1.0f / std::sqrt(mean + eps);
     const auto s = hn::Set(d, scale);
     std::size_t i = 0;
     if (mode == NumericMode::bf16) {
-      for (; n - i >= lanes; i += lanes) {
+      for (; i < whole; i += lanes) {
         const auto normal = RoundBf16(d, hn::Mul(hn::LoadU(d, x + i), s));
         hn::StoreU(RoundBf16(d, hn::Mul(normal, hn::LoadU(d, weight + i))), d, y + i);
       }
@@ -43,7 +44,7 @@ inline void ApplyRmsNorm(const float* x, const float* weight, float eps, std::si
         y[i] = to_float(to_bf16(normal * weight[i]));
       }
     } else {
-      for (; n - i >= lanes; i += lanes) {
+      for (; i < whole; i += lanes) {
         const auto normal = hn::Mul(hn::LoadU(d, x + i), s);
         hn::StoreU(hn::Mul(normal, hn::LoadU(d, weight + i)), d, y + i);
       }
