@@ -3,6 +3,7 @@
 # and threads matter once more under AddressSanitizer with UBSan, and under ThreadSanitizer.
 #   sh test/run.sh           everything
 #   sh test/run.sh quick     without the sanitizers
+#   sh test/run.sh ci        without AddressSanitizer
 #   sh test/run.sh long      AddressSanitizer and UBSan over kernels, readers and tokenizers too
 # Tests that want a downloaded model or the full golden data use them if they are there and are reported
 # as skipped, by name, if not. Longer checks: see test/README.md.
@@ -52,5 +53,5 @@ sanitize() {
 }
 folders='runtime;engine;generate'
 [ "${1:-}" = long ] && folders='runtime;simd;checkpoint;text;engine;generate'
-sanitize address address,undefined "$folders"
+[ "${1:-}" = ci ] || sanitize address address,undefined "$folders"
 sanitize thread thread 'runtime;engine;generate'
