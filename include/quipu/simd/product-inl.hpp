@@ -499,11 +499,6 @@ HWY_NOINLINE inline void MatMul(const Product* products, std::size_t count, cons
   }
 }
 
-/// Row `row` of a matrix of either layout as float32 (an embedding): the exact values of its type.
-HWY_INLINE void DequantizeRow(const MatrixView& w, std::size_t row, float* out) {
-  dequantize_row(w, row, out);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace quipu
 HWY_AFTER_NAMESPACE();
