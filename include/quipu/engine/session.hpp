@@ -106,6 +106,10 @@ class Session {
   /// model: their passes take turns.
   void set_trace(const TraceHook& hook) { trace_ = hook; }
 
+  /// The hook is told the end of each component of every pass from now on; a default-made one turns
+  /// that off. Results keep their bits.
+  void set_profile(const ProfileHook& hook) { profile_ = hook; }
+
   /// Rows of logits that forward() will write for these feeds.
   static std::size_t logit_rows(std::span<const Feed> feeds, LogitsWanted wanted) {
     if (wanted == LogitsWanted::none) return 0;
@@ -288,6 +292,7 @@ class Session {
                            .mode = options_.mode,
                            .activations = options_.activations,
                            .trace = trace_,
+                           .profile = profile_,
                            .executor = model_.executor(),
                            .scratch = &scratch_,
                            .plan = &plan_};
@@ -301,6 +306,7 @@ class Session {
   KvCache cache_;
   Arena scratch_;
   TraceHook trace_;
+  ProfileHook profile_;
 };
 
 }  // namespace quipu

@@ -10,6 +10,7 @@
 #include "quipu/runtime/executor.hpp"
 #include "quipu/runtime/kv_cache.hpp"
 #include "quipu/runtime/numeric_mode.hpp"
+#include "quipu/runtime/profile.hpp"
 #include "quipu/runtime/sequence_chunk.hpp"
 #include "quipu/runtime/trace.hpp"
 #include "quipu/simd/forward_plan.hpp"
@@ -31,6 +32,7 @@ struct ForwardCall {
   NumericMode mode = NumericMode::f32;
   ActivationMode activations = ActivationMode::f32;
   TraceHook trace;
+  ProfileHook profile;
   ExecutorRef executor;
   const Arena* scratch = nullptr;     ///< made from `plan`
   const ForwardPlan* plan = nullptr;  ///< for at least this work

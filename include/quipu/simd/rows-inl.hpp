@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string_view>
 
 #include "hwy/highway.h"
 #include "quipu/simd/forward_call.hpp"
@@ -36,19 +37,26 @@ HWY_INLINE void ForRows(const ForwardCall& call, std::size_t rows, F&& f) {
                                HWY_ATTR { f(task * rows / tasks, (task + 1) * rows / tasks); });
 }
 
-// Products that share x, in one parallel region; the bf16 mode rounds each output.
-HWY_NOINLINE inline void ProjectRows(const ForwardCall& call, const Product* products,
+// Products that share x, in one parallel region, or each for itself under a profile; the bf16 mode
+// rounds each output.
+HWY_NOINLINE inline void ProjectRows(const ForwardCall& call, std::size_t layer,
+                                     const std::string_view* names, const Product* products,
                                      std::size_t count, const float* x, std::size_t width,
                                      std::size_t rows) {
+  if (call.profile && count > 1) {
+    for (std::size_t i = 0; i < count; ++i)
+      ProjectRows(call, layer, names + i, products + i, 1, x, width, rows);
+    return;
+  }
   MatMul(products, count, x, width, rows, call.activations, call.executor,
          call.scratch->at(call.plan->product));
-  if (call.mode == NumericMode::f32) return;
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; call.mode == NumericMode::bf16 && i < count; ++i) {
     const Product& p = products[i];
     ForRows(call, rows, [&](std::size_t first, std::size_t last) HWY_ATTR {
       RoundToBf16(p.y + first * p.y_stride, (last - first) * p.y_stride);
     });
   }
+  call.profile.lap(layer, names[0]);
 }
 
 HWY_NOINLINE inline void NormaliseRows(const ForwardCall& call, const MatrixView& weight,

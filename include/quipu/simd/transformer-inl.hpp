@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string_view>
 
 #include "hwy/highway.h"
 #include "quipu/config/model_list.hpp"
@@ -40,23 +41,26 @@ namespace HWY_NAMESPACE {
 template <class S>
 using Activation = TensorView<float, S>;
 
-// One projection of a group: its weight and where its output goes, checked against the component.
+// One projection of a group: its name in the layer, its weight and where its output goes, checked
+// against the component.
 template <class C, class W>
 struct Into {
+  std::string_view name;
   const W& weight;
   Activation<applied<C, W, typename C::In>> y;
 };
 template <class C, class W, class Y>
-Into<C, W> IntoView(const W& weight, const Y& y) {
-  return {weight, y};
+Into<C, W> IntoView(std::string_view name, const W& weight, const Y& y) {
+  return {name, weight, y};
 }
 
 // y = x W for projections that share x, in one parallel region; the bf16 mode rounds each output.
 template <class X, class... C, class... W>
-void Project(const ForwardCall& call, const X& x, const Into<C, W>&... into) {
+void Project(const ForwardCall& call, std::size_t layer, const X& x, const Into<C, W>&... into) {
   static_assert((same_shape<typename C::In, typename X::shape> && ...));
   const Product products[] = {{into.weight.view, into.y.data(), into.y.row_size()}...};
-  ProjectRows(call, products, sizeof...(C), x.data(), x.row_size(), x.rows());
+  const std::string_view names[] = {into.name...};
+  ProjectRows(call, layer, names, products, sizeof...(C), x.data(), x.row_size(), x.rows());
 }
 
 template <class C, class A>
@@ -84,8 +88,9 @@ void ApplyAttentionUpdate(const ForwardCall& call, std::size_t layer, const Atte
   const Activation<MergedHeads<A>> merged(call.scratch->at(call.plan->merged), 1, rows);
   const Tracer trace(call, layer);
 
-  Project(call, x, IntoView<QueryProjection<A>>(w.wq, q), IntoView<KeyProjection<A>>(w.wk, k),
-          IntoView<ValueProjection<A>>(w.wv, v));
+  Project(call, layer, x, IntoView<QueryProjection<A>>("attention.wq", w.wq, q),
+          IntoView<KeyProjection<A>>("attention.wk", w.wk, k),
+          IntoView<ValueProjection<A>>("attention.wv", w.wv, v));
   trace.Rows("attention.xq", q.data(), A::q_width);
   trace.Rows("attention.xk", k.data(), A::kv_width);
   trace.Rows("attention.xv", v.data(), A::kv_width);
@@ -96,10 +101,12 @@ void ApplyAttentionUpdate(const ForwardCall& call, std::size_t layer, const Atte
                 same_shape<typename RotaryEmbedding<A>::KeysIn, typename decltype(rope_k)::shape>);
   RotateRows(call, q.data(), A::n_heads, A::head_dim, rows);
   RotateRows(call, k.data(), A::n_kv_heads, A::head_dim, rows);
+  call.profile.lap(layer, "attention.rope");
   trace.Heads("attention.xq_rope", q.data(), A::n_heads, A::head_dim);
   trace.Heads("attention.xk_rope", k.data(), A::n_kv_heads, A::head_dim);
 
   AppendRows(call, layer, k.data(), v.data(), A::kv_width);
+  call.profile.lap(layer, "attention.cache");
   trace.Attend({.q = q.data(),
                 .q_stride = A::q_width,
                 .out = merged.data(),
@@ -110,9 +117,10 @@ void ApplyAttentionUpdate(const ForwardCall& call, std::size_t layer, const Atte
                 .chunks = call.chunks,
                 .mode = call.mode,
                 .scratch = call.scratch->at(call.plan->attention)});
+  call.profile.lap(layer, "attention.scaled_dot_product");
   trace.Rows("attention.merged", merged.data(), A::q_width);
 
-  Project(call, merged, IntoView<OutputProjection<A>>(w.wo, update));
+  Project(call, layer, merged, IntoView<OutputProjection<A>>("attention.wo", w.wo, update));
   trace.Rows("attention.wo", update.data(), A::dim);
 }
 
@@ -125,15 +133,17 @@ void ApplyFeedForwardUpdate(const ForwardCall& call, std::size_t layer,
   const Activation<Hidden<A>> up(call.scratch->at(call.plan->up), 1, rows);
   const Tracer trace(call, layer);
 
-  Project(call, x, IntoView<GateProjection<A>>(w.w1, gate), IntoView<UpProjection<A>>(w.w3, up));
+  Project(call, layer, x, IntoView<GateProjection<A>>("feed_forward.w1", w.w1, gate),
+          IntoView<UpProjection<A>>("feed_forward.w3", w.w3, up));
   trace.Rows("feed_forward.w1", gate.data(), A::ffn);
   trace.Rows("feed_forward.w3", up.data(), A::ffn);
 
   const Activation<operated<SiluGate<A>, Hidden<A>>> act = gate;  // in place
   GateRows(call, gate.data(), up.data(), A::ffn, rows, act.data());
+  call.profile.lap(layer, "feed_forward.silu_gate");
   trace.Rows("feed_forward.act", act.data(), A::ffn);
 
-  Project(call, act, IntoView<DownProjection<A>>(w.w2, update));
+  Project(call, layer, act, IntoView<DownProjection<A>>("feed_forward.w2", w.w2, update));
   trace.Rows("feed_forward.w2", update.data(), A::dim);
 }
 
@@ -159,7 +169,8 @@ void ProjectVocabulary(const ForwardCall& call, const TransformerWeights<A>& w,
   const Activation<Residual<A>> features(normed.data(), 1, n);
   const Activation<Logits<A>> logits(call.logits, 1, n);
   Normalise<RmsNorm<A>, A>(call, w.norm, wanted, features);
-  Project(call, features, IntoView<VocabularyProjection<A>>(w.output, logits));
+  call.profile.lap(no_layer, "norm");
+  Project(call, no_layer, features, IntoView<VocabularyProjection<A>>("output", w.output, logits));
   if (n == call.tokens.size()) trace.Logits(logits.data(), A::vocab_size);
 }
 
@@ -171,11 +182,14 @@ void Forward(const TransformerWeights<A>& w, const ForwardCall& call) {
   const Activation<Residual<A>> normed(call.scratch->at(call.plan->normed), 1, rows);
   const Activation<Residual<A>> update(call.scratch->at(call.plan->update), 1, rows);
 
+  call.profile.start();
   float* table = call.scratch->at(call.plan->rotary);
   for (const SequenceChunk& chunk : call.chunks) {
     fill_rotary_rows(call.inverse_frequencies, A::head_dim, chunk, table);
   }
+  call.profile.lap(no_layer, "freqs_cis");
   EmbedTokens(w.tok_embeddings.view, call.tokens.data(), rows, stream.data(), call.mode);
+  call.profile.lap(no_layer, "tok_embeddings");
   Tracer(call, no_layer).Rows("tok_embeddings", stream.data(), A::dim);
 
   for (std::size_t layer = 0; layer < A::n_layers; ++layer) {
@@ -183,15 +197,19 @@ void Forward(const TransformerWeights<A>& w, const ForwardCall& call) {
     const Tracer trace(call, layer);
 
     Normalise<RmsNorm<A, weight_id::attention_norm>, A>(call, block.attention_norm, stream, normed);
+    call.profile.lap(layer, "attention_norm");
     trace.Rows("attention_norm", normed.data(), A::dim);
     ApplyAttentionUpdate<A>(call, layer, block.attention, normed, update);
     AddUpdate<A>(call, stream, update);
+    call.profile.lap(layer, "attention_residual");
     trace.Rows("h", stream.data(), A::dim);
 
     Normalise<RmsNorm<A, weight_id::ffn_norm>, A>(call, block.ffn_norm, stream, normed);
+    call.profile.lap(layer, "ffn_norm");
     trace.Rows("ffn_norm", normed.data(), A::dim);
     ApplyFeedForwardUpdate<A>(call, layer, block.feed_forward, normed, update);
     AddUpdate<A>(call, stream, update);
+    call.profile.lap(layer, "feed_forward_residual");
     trace.Rows("out", stream.data(), A::dim);
   }
   ProjectVocabulary<A>(call, w, stream, normed);
@@ -199,7 +217,8 @@ void Forward(const TransformerWeights<A>& w, const ForwardCall& call) {
 
 // The forward pass of the model at an index of a list.
 template <class... M>
-void ForwardByIndex(ModelList<M...>, std::size_t model, const void* weights, const ForwardCall& call) {
+void ForwardByIndex(ModelList<M...>, std::size_t model, const void* weights,
+                    const ForwardCall& call) {
   using Pass = void (*)(const void*, const ForwardCall&);
   static constexpr Pass passes[] = {[](const void* w, const ForwardCall& c) {
     using A = architecture_of<M>;
