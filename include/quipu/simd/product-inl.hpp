@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "hwy/highway.h"
@@ -99,8 +100,8 @@ class Carver {
 };
 
 // Writes what tile `tile` of the rows needs.
-HWY_NOINLINE inline void PrepareFloats(const float* x, std::size_t x_stride, const Prepared& to, bool copy,
-                                bool with_sums, std::size_t tile) {
+HWY_NOINLINE inline void PrepareFloats(const float* x, std::size_t x_stride, const Prepared& to,
+                                       bool copy, bool with_sums, std::size_t tile) {
   const RowTiles tiles(to.rows, kFloatTileRows);
   const std::size_t begin = tiles.Begin(tile);
   const std::size_t r_count = tiles.Begin(tile + 1) - begin;
@@ -127,7 +128,7 @@ HWY_NOINLINE inline void PrepareFloats(const float* x, std::size_t x_stride, con
 }
 
 HWY_NOINLINE inline void PrepareBytes(const float* x, std::size_t x_stride, const Prepared& to,
-                               std::size_t tile) {
+                                      std::size_t tile) {
   const RowTiles tiles(to.rows, kByteTileRows);
   const std::size_t begin = tiles.Begin(tile);
   const std::size_t r_count = tiles.Begin(tile + 1) - begin;
@@ -148,16 +149,15 @@ HWY_NOINLINE inline void PrepareBytes(const float* x, std::size_t x_stride, cons
 
 // ---- One worker's share ---------------------------------------------------------------------
 
-// A range of panels of one product and a range of inputs (whole panels of 512), with the worker's
-// slab.
+// A range of panels of one product, with the worker's scratch.
 struct Share {
   const MatrixView* w;
   float* y;
   std::size_t y_stride;
   std::size_t first_panel, last_panel;
-  std::size_t k_begin, k_end;
   const Prepared* x;
-  float* slab;
+  float* slab;    // product_worker_floats: the decoded slab, then room to pack one
+  float* totals;  // [rows][panels at a time * 16]: sums over the inputs so far
 
   HWY_INLINE bool Packed() const { return w->layout == Layout::panels; }
   HWY_INLINE const std::uint8_t* PackedAt(std::size_t panel, std::size_t k) const {
@@ -173,225 +173,239 @@ struct Share {
     detail::pack_panel_slice(*w, panel, k, k + n, bytes);
     return bytes;
   }
+  HWY_INLINE float* Room() const { return slab + detail::product_slab_floats; }
 };
 
-// y[0..16) of output panel `panel`, as far as there are rows of w, += the sums (= at the first
-// inputs).
-HWY_INLINE void AddSums(const Share& share, std::size_t panel, std::size_t row, const float* sums,
-                        bool first) {
+// totals = sums of the first panel of inputs, then += those of each further one: y is written once,
+// since its rows are far apart in memory and meet in few sets of a cache.
+HWY_INLINE void AddSums(const float* HWY_RESTRICT sums, std::size_t count, bool first,
+                        float* HWY_RESTRICT totals) {
   const FloatTag d;
-  const std::size_t output = panel * panel_outputs;
-  float* y = share.y + row * share.y_stride + output;
-  const std::size_t count = (std::min)(panel_outputs, share.w->rows - output);
-  if (count == panel_outputs) {
-    for (std::size_t i = 0; i < panel_outputs; i += kLanes) {
-      const FloatVec sum = hn::LoadU(d, sums + i);
-      hn::StoreU(first ? sum : hn::Add(hn::LoadU(d, y + i), sum), d, y + i);
-    }
-  } else {
-    for (std::size_t i = 0; i < count; ++i) y[i] = first ? sums[i] : y[i] + sums[i];
+  for (std::size_t i = 0; i < count; i += kLanes) {
+    const FloatVec sum = hn::LoadU(d, sums + i);
+    hn::StoreU(first ? sum : hn::Add(hn::LoadU(d, totals + i), sum), d, totals + i);
   }
 }
 
-template <std::size_t... R>
-using RowCounts = std::index_sequence<R...>;
-
-// Kernels for 1..kMost rows, by number of rows.
-using PlainKernel = void (*)(const std::uint8_t*, std::size_t, const float*, std::size_t, float*);
-template <std::size_t R, std::size_t P>
-HWY_NOINLINE void PlainSlabTile(const std::uint8_t* w, std::size_t panel_bytes, const float* x,
-                                std::size_t inputs, float* sums) {
-  PlainTile<F32Reader, R, P>(w, panel_bytes, x, inputs, sums);
-}
-template <std::size_t P, std::size_t... R>
-HWY_INLINE PlainKernel PlainKernelFor(std::size_t rows, RowCounts<R...>) {
-  static constexpr PlainKernel table[] = {&PlainSlabTile<R + 1, P>...};
-  return table[rows - 1];
+// Writes totals[rows][panels * 16] to y, as far as there are rows of w.
+HWY_INLINE void WriteTotals(const Share& share, std::size_t panel, std::size_t panels,
+                            std::size_t rows) {
+  const std::size_t output = panel * panel_outputs;
+  const std::size_t width = panels * panel_outputs;
+  const std::size_t count = (std::min)(width, share.w->rows - output);
+  for (std::size_t r = 0; r < rows; ++r) {
+    const float* from = share.totals + r * width;
+    std::copy(from, from + count, share.y + r * share.y_stride + output);
+  }
 }
 
-using FloatKernel = void (*)(const float*, std::size_t, const float*, const float*, float*);
-template <bool kMinimum, std::size_t kHalves, std::size_t R>
-HWY_NOINLINE void FloatSlabTile(const float* slab, std::size_t blocks, const float* x,
-                                const float* x_sums, float* sums) {
-  DecodedBlocksTile<kMinimum, kHalves, R>(slab, blocks, x, x_sums, sums);
-}
-template <bool kMinimum, std::size_t kHalves, std::size_t... R>
-HWY_INLINE FloatKernel FloatKernelFor(std::size_t rows, RowCounts<R...>) {
-  static constexpr FloatKernel table[] = {&FloatSlabTile<kMinimum, kHalves, R + 1>...};
-  return table[rows - 1];
-}
+// The kernels of one kind of weights and activations, all static:
+//   kRowPanels, kTileRows, kTilePanels   panels at a time for one row; rows and panels of a tile
+//   Row<P>(share, panel, k, n, sums)     sums[P * 16] of n inputs at k for one row
+//   Decode(share, panel, panels, k, n)   a Slab of that many panels
+//   Tile(slab, panels, rows, x, begin, k, n, sums)   sums[rows][panels * 16]
+template <class Reader>
+struct PlainKernels {
+  // Two panels at a time for one row: their chains of additions overlap.
+  static constexpr std::size_t kRowPanels = 2;
+  static constexpr std::size_t kTileRows = kFloatTileRows;
+  static constexpr std::size_t kTilePanels = kPlainTilePanels;
+  // Rows of weights in place are packed anyway, which a slab does once.
+  static HWY_INLINE bool RunsByRow(const Share& share) { return share.Packed(); }
 
-using ByteKernel = void (*)(const std::uint8_t*, std::size_t, const ByteActivations&, float*);
-template <class Slab, std::size_t R>
-HWY_NOINLINE void ByteSlabTile(const std::uint8_t* slab, std::size_t blocks,
-                               const ByteActivations& x, float* sums) {
-  ByteTile<Slab, R>(slab, blocks, x, sums);
-}
-template <class Slab, std::size_t... R>
-HWY_INLINE ByteKernel ByteKernelFor(std::size_t rows, RowCounts<R...>) {
-  static constexpr ByteKernel table[] = {&ByteSlabTile<Slab, R + 1>...};
-  return table[rows - 1];
-}
+  template <std::size_t P>
+  static HWY_INLINE void Row(const Share& share, std::size_t panel, std::size_t k, std::size_t n,
+                             float* sums) {
+    PlainTile<Reader, 1, P>(share.PackedAt(panel, k), share.w->row_stride, share.x->floats + k, n,
+                            sums);
+  }
 
-// Two panels at a time for one row: their chains of additions overlap.
-inline constexpr std::size_t kRowPanels = 2;
+  struct Slab {
+    const std::uint8_t* floats;
+    std::size_t panel_bytes;
+  };
+  static HWY_INLINE Slab Decode(const Share& share, std::size_t panel, std::size_t panels,
+                                std::size_t k, std::size_t n) {
+    constexpr bool kAsStored = std::is_same_v<Reader, F32Reader>;
+    if (kAsStored && share.Packed()) return {share.PackedAt(panel, k), share.w->row_stride};
+    for (std::size_t p = 0; p < panels; ++p) {
+      float* part = share.slab + p * sum_panel * panel_outputs;
+      const std::uint8_t* units = share.Units(panel + p, k, n, kAsStored ? part : share.Room());
+      if constexpr (!kAsStored) DecodePlain<Reader>(units, n, part);
+    }
+    return {reinterpret_cast<const std::uint8_t*>(share.slab),
+            sum_panel * panel_outputs * sizeof(float)};
+  }
+
+  static HWY_INLINE void Tile(Slab slab, std::size_t panels, std::size_t rows, const Prepared& x,
+                              std::size_t begin, std::size_t k, std::size_t n, float* sums) {
+    const std::make_index_sequence<kTileRows> counts;
+    const Kernel kernel =
+        panels == kTilePanels ? KernelFor<kTilePanels>(rows, counts) : KernelFor<1>(rows, counts);
+    kernel(slab.floats, slab.panel_bytes, x.floats + x.Offset(k, begin, n), n, sums);
+  }
+
+ private:
+  using Kernel = void (*)(const std::uint8_t*, std::size_t, const float*, std::size_t, float*);
+  template <std::size_t P, std::size_t... R>
+  static HWY_INLINE Kernel KernelFor(std::size_t rows, std::index_sequence<R...>) {
+    static constexpr Kernel table[] = {&PlainSlabTile<R + 1, P>...};
+    return table[rows - 1];
+  }
+};
 
 template <class Reader>
-HWY_NOINLINE void PlainProduct(const Share& share) {
+struct FloatBlockKernels {
+  static constexpr std::size_t kRowPanels = 1;
+  static constexpr std::size_t kTileRows = kFloatTileRows;
+  static constexpr std::size_t kTilePanels = 1;
+  static HWY_INLINE bool RunsByRow(const Share&) { return true; }
+
+  template <std::size_t P>
+  static HWY_INLINE void Row(const Share& share, std::size_t panel, std::size_t k, std::size_t n,
+                             float* sums) {
+    PackedBlocksRow<Reader>(share.Units(panel, k, n, share.Room()), n / 32, share.x->floats + k,
+                            share.x->sums + k / 32, sums);
+  }
+
+  using Slab = const float*;
+  static HWY_INLINE Slab Decode(const Share& share, std::size_t panel, std::size_t, std::size_t k,
+                                std::size_t n) {
+    DecodeFloatBlocks<Reader>(share.Units(panel, k, n, share.Room()), n / 32, share.slab);
+    return share.slab;
+  }
+
+  static HWY_INLINE void Tile(Slab slab, std::size_t, std::size_t rows, const Prepared& x,
+                              std::size_t begin, std::size_t k, std::size_t n, float* sums) {
+    KernelFor(rows, std::make_index_sequence<kTileRows>())(
+        slab, n / 32, x.floats + x.Offset(k, begin, n), x.sums + x.BlockOffset(k, begin, n), sums);
+  }
+
+ private:
+  using Kernel = void (*)(const float*, std::size_t, const float*, const float*, float*);
+  template <std::size_t... R>
+  static HWY_INLINE Kernel KernelFor(std::size_t rows, std::index_sequence<R...>) {
+    static constexpr Kernel table[] = {&FloatSlabTile<Reader::kMinimum, Reader::kHalves, R + 1>...};
+    return table[rows - 1];
+  }
+};
+
+template <class Reader>
+struct ByteBlockKernels {
+  using Packed = BytesFromPacked<Reader>;
+  using Decoded =
+      FromByteSlab<Reader::kNibble, Reader::kMinimum, Reader::kHalves, Packed::kDotOffset>;
+  static constexpr std::size_t kRowPanels = 1;
+  static constexpr std::size_t kTileRows = kByteTileRows;
+  static constexpr std::size_t kTilePanels = 1;
+  static HWY_INLINE bool RunsByRow(const Share&) { return true; }
+
+  template <std::size_t P>
+  static HWY_INLINE void Row(const Share& share, std::size_t panel, std::size_t k, std::size_t n,
+                             float* sums) {
+    ByteTile<Packed, 1>(share.Units(panel, k, n, share.Room()), n / 32, share.x->Bytes(k, 0, n),
+                        sums);
+  }
+
+  using Slab = const std::uint8_t*;
+  static HWY_INLINE Slab Decode(const Share& share, std::size_t panel, std::size_t, std::size_t k,
+                                std::size_t n) {
+    auto* slab = reinterpret_cast<std::uint8_t*>(share.slab);
+    DecodeByteBlocks<Reader>(share.Units(panel, k, n, share.Room()), n / 32, slab);
+    return slab;
+  }
+
+  static HWY_INLINE void Tile(Slab slab, std::size_t, std::size_t rows, const Prepared& x,
+                              std::size_t begin, std::size_t k, std::size_t n, float* sums) {
+    KernelFor(rows, std::make_index_sequence<kTileRows>())(slab, n / 32, x.Bytes(k, begin, n),
+                                                           sums);
+  }
+
+ private:
+  using Kernel = void (*)(const std::uint8_t*, std::size_t, const ByteActivations&, float*);
+  template <std::size_t... R>
+  static HWY_INLINE Kernel KernelFor(std::size_t rows, std::index_sequence<R...>) {
+    static constexpr Kernel table[] = {&ByteSlabTile<Decoded, R + 1>...};
+    return table[rows - 1];
+  }
+};
+
+// One row: the weights are read as one stream.
+template <class Kernels, std::size_t P>
+HWY_INLINE void RunRow(const Share& share, std::size_t panel) {
+  HWY_ALIGN float sums[P * panel_outputs];
+  for (std::size_t k = 0; k < share.w->cols; k += sum_panel) {
+    const std::size_t n = (std::min)(sum_panel, share.w->cols - k);
+    Kernels::template Row<P>(share, panel, k, n, sums);
+    AddSums(sums, P * panel_outputs, k == 0, share.totals);
+  }
+  WriteTotals(share, panel, P, 1);
+}
+
+template <class Kernels>
+HWY_NOINLINE void RunPanels(const Share& share) {
   const Prepared& x = *share.x;
-  const std::size_t panel_bytes = share.w->row_stride;
-  HWY_ALIGN float sums[(kFloatTileRows > 2 ? kFloatTileRows : 2) * kRowPanels * panel_outputs];
   std::size_t panel = share.first_panel;
-  if (x.rows == 1 && share.Packed()) {
-    for (; panel < share.last_panel; panel += kRowPanels) {
-      const bool both = panel + kRowPanels <= share.last_panel;
-      for (std::size_t k = share.k_begin; k < share.k_end; k += sum_panel) {
-        const std::size_t n = (std::min)(sum_panel, share.k_end - k);
-        const std::uint8_t* w = share.PackedAt(panel, k);
-        if (both) {
-          PlainTile<Reader, 1, kRowPanels>(w, panel_bytes, x.floats + k, n, sums);
-        } else {
-          PlainTile<Reader, 1, 1>(w, panel_bytes, x.floats + k, n, sums);
-        }
-        for (std::size_t p = 0; p < (both ? kRowPanels : 1); ++p) {
-          AddSums(share, panel + p, 0, sums + p * panel_outputs, k == 0);
-        }
-      }
+  if (x.rows == 1 && Kernels::RunsByRow(share)) {
+    for (; panel + Kernels::kRowPanels <= share.last_panel; panel += Kernels::kRowPanels) {
+      RunRow<Kernels, Kernels::kRowPanels>(share, panel);
     }
+    for (; panel < share.last_panel; ++panel) RunRow<Kernels, 1>(share, panel);
     return;
   }
-  constexpr bool kInPlace = std::is_same_v<Reader, F32Reader>;
-  const RowTiles tiles(x.rows, kFloatTileRows);
-  for (; panel < share.last_panel; panel += kTilePanels) {
-    const std::size_t panels = (std::min)(kTilePanels, share.last_panel - panel);
-    for (std::size_t k = share.k_begin; k < share.k_end; k += sum_panel) {
-      const std::size_t n = (std::min)(sum_panel, share.k_end - k);
-      constexpr std::size_t kSlabBytes = sum_panel * panel_outputs * sizeof(float);
-      const std::uint8_t* slab = reinterpret_cast<const std::uint8_t*>(share.slab);
-      std::size_t stride = kSlabBytes;
-      float* room = share.slab + detail::product_slab_floats;
-      for (std::size_t p = 0; p < panels; ++p) {
-        float* part = share.slab + p * sum_panel * panel_outputs;
-        const std::uint8_t* units = share.Units(panel + p, k, n, kInPlace ? part : room);
-        if constexpr (!kInPlace) DecodePlain<Reader>(units, n, part);
-      }
-      if (kInPlace && share.Packed()) {
-        slab = share.PackedAt(panel, k);
-        stride = panel_bytes;
-      }
+  // All inputs of a panel before the next one: its totals stay in the first-level cache.
+  HWY_ALIGN float sums[Kernels::kTileRows * Kernels::kTilePanels * panel_outputs];
+  const RowTiles tiles(x.rows, Kernels::kTileRows);
+  for (; panel < share.last_panel; panel += Kernels::kTilePanels) {
+    const std::size_t panels = (std::min)(Kernels::kTilePanels, share.last_panel - panel);
+    const std::size_t width = panels * panel_outputs;
+    for (std::size_t k = 0; k < share.w->cols; k += sum_panel) {
+      const std::size_t n = (std::min)(sum_panel, share.w->cols - k);
+      const auto slab = Kernels::Decode(share, panel, panels, k, n);
       for (std::size_t tile = 0; tile < tiles.count; ++tile) {
         const std::size_t begin = tiles.Begin(tile);
         const std::size_t rows = tiles.Begin(tile + 1) - begin;
-        const std::make_index_sequence<kFloatTileRows> counts;
-        const PlainKernel kernel = panels == kTilePanels ? PlainKernelFor<kTilePanels>(rows, counts)
-                                                         : PlainKernelFor<1>(rows, counts);
-        kernel(slab, stride, x.floats + x.Offset(k, begin, n), n, sums);
-        for (std::size_t r = 0; r < rows; ++r) {
-          for (std::size_t p = 0; p < panels; ++p) {
-            AddSums(share, panel + p, begin + r, sums + (r * panels + p) * panel_outputs, k == 0);
-          }
-        }
+        Kernels::Tile(slab, panels, rows, x, begin, k, n, sums);
+        AddSums(sums, rows * width, k == 0, share.totals + begin * width);
       }
     }
+    WriteTotals(share, panel, panels, x.rows);
   }
 }
 
 template <class Reader>
-HWY_NOINLINE void FloatBlockProduct(const Share& share) {
-  const Prepared& x = *share.x;
-  HWY_ALIGN float sums[kFloatTileRows * panel_outputs];
-  const RowTiles tiles(x.rows, kFloatTileRows);
-  for (std::size_t panel = share.first_panel; panel < share.last_panel; ++panel) {
-    for (std::size_t k = share.k_begin; k < share.k_end; k += sum_panel) {
-      const std::size_t n = (std::min)(sum_panel, share.k_end - k);
-      const std::uint8_t* units =
-          share.Units(panel, k, n, share.slab + detail::product_slab_floats);
-      if (x.rows == 1) {
-        PackedBlocksRow<Reader>(units, n / 32, x.floats + k, x.sums + k / 32, sums);
-        AddSums(share, panel, 0, sums, k == 0);
-        continue;
-      }
-      DecodeFloatBlocks<Reader>(units, n / 32, share.slab);
-      for (std::size_t tile = 0; tile < tiles.count; ++tile) {
-        const std::size_t begin = tiles.Begin(tile);
-        const std::size_t rows = tiles.Begin(tile + 1) - begin;
-        FloatKernelFor<Reader::kMinimum, Reader::kHalves>(
-            rows, std::make_index_sequence<kFloatTileRows>())(
-            share.slab, n / 32, x.floats + x.Offset(k, begin, n),
-            x.sums + x.BlockOffset(k, begin, n), sums);
-        for (std::size_t r = 0; r < rows; ++r) {
-          AddSums(share, panel, begin + r, sums + r * panel_outputs, k == 0);
-        }
-      }
-    }
-  }
-}
-
-template <class Reader>
-HWY_NOINLINE void ByteBlockProduct(const Share& share) {
-  using Packed = BytesFromPacked<Reader>;
-  using Slab = FromByteSlab<Reader::kNibble, Reader::kMinimum, Reader::kHalves, Packed::kDotOffset>;
-  const Prepared& x = *share.x;
-  HWY_ALIGN float sums[kByteTileRows * panel_outputs];
-  const RowTiles tiles(x.rows, kByteTileRows);
-  for (std::size_t panel = share.first_panel; panel < share.last_panel; ++panel) {
-    for (std::size_t k = share.k_begin; k < share.k_end; k += sum_panel) {
-      const std::size_t n = (std::min)(sum_panel, share.k_end - k);
-      const std::uint8_t* units =
-          share.Units(panel, k, n, share.slab + detail::product_slab_floats);
-      if (x.rows == 1) {
-        ByteTile<Packed, 1>(units, n / 32, x.Bytes(k, 0, n), sums);
-        AddSums(share, panel, 0, sums, k == 0);
-        continue;
-      }
-      auto* slab = reinterpret_cast<std::uint8_t*>(share.slab);
-      DecodeByteBlocks<Reader>(units, n / 32, slab);
-      for (std::size_t tile = 0; tile < tiles.count; ++tile) {
-        const std::size_t begin = tiles.Begin(tile);
-        const std::size_t rows = tiles.Begin(tile + 1) - begin;
-        ByteKernelFor<Slab>(rows, std::make_index_sequence<kByteTileRows>())(
-            slab, n / 32, x.Bytes(k, begin, n), sums);
-        for (std::size_t r = 0; r < rows; ++r) {
-          AddSums(share, panel, begin + r, sums + r * panel_outputs, k == 0);
-        }
-      }
-    }
-  }
-}
-
-template <class Reader>
-HWY_INLINE void BlockProduct(const Share& share, ActivationMode mode) {
+HWY_INLINE void RunBlockPanels(const Share& share, ActivationMode mode) {
   if (mode == ActivationMode::int8) {
-    ByteBlockProduct<Reader>(share);
+    RunPanels<ByteBlockKernels<Reader>>(share);
   } else {
-    FloatBlockProduct<Reader>(share);
+    RunPanels<FloatBlockKernels<Reader>>(share);
   }
 }
 
 HWY_INLINE void RunShare(const Share& share, ActivationMode mode) {
   switch (share.w->type) {
     case ElementType::f32:
-      return PlainProduct<F32Reader>(share);
+      return RunPanels<PlainKernels<F32Reader>>(share);
     case ElementType::bf16:
-      return PlainProduct<Bf16Reader>(share);
+      return RunPanels<PlainKernels<Bf16Reader>>(share);
     case ElementType::f16:
-      return PlainProduct<F16Reader>(share);
+      return RunPanels<PlainKernels<F16Reader>>(share);
     case ElementType::q8_0:
-      return BlockProduct<Q80Reader>(share, mode);
+      return RunBlockPanels<Q80Reader>(share, mode);
     case ElementType::q4_0:
-      return BlockProduct<Q40Reader>(share, mode);
+      return RunBlockPanels<Q40Reader>(share, mode);
     case ElementType::q4_1:
-      return BlockProduct<Q41Reader>(share, mode);
+      return RunBlockPanels<Q41Reader>(share, mode);
     case ElementType::q5_0:
-      return BlockProduct<Q50Reader>(share, mode);
+      return RunBlockPanels<Q50Reader>(share, mode);
     case ElementType::q5_1:
-      return BlockProduct<Q51Reader>(share, mode);
+      return RunBlockPanels<Q51Reader>(share, mode);
     case ElementType::q4_k:
-      return BlockProduct<Q4KReader>(share, mode);
+      return RunBlockPanels<Q4KReader>(share, mode);
     case ElementType::q5_k:
-      return BlockProduct<Q5KReader>(share, mode);
+      return RunBlockPanels<Q5KReader>(share, mode);
     case ElementType::q6_k:
-      return BlockProduct<Q6KReader>(share, mode);
+      return RunBlockPanels<Q6KReader>(share, mode);
   }
 }
 
@@ -415,8 +429,8 @@ inline constexpr std::size_t kBytesPerWorker = 32 * 1024;
 /// floats and y overlaps nothing. Bits do not depend on m, on the executor, or on the layout
 /// (product.hpp).
 HWY_NOINLINE inline void MatMul(const Product* products, std::size_t count, const float* x,
-                         std::size_t x_stride, std::size_t m, ActivationMode mode,
-                         ExecutorRef executor, float* scratch) {
+                                std::size_t x_stride, std::size_t m, ActivationMode mode,
+                                ExecutorRef executor, float* scratch) {
   const std::size_t cols = products[0].w.cols;
   Needs needs;
   std::size_t total_bytes = 0;
@@ -467,32 +481,25 @@ HWY_NOINLINE inline void MatMul(const Product* products, std::size_t count, cons
 
     const std::size_t workers = (std::min)(
         concurrency, (std::max)(std::size_t{1}, total_bytes / kBytesPerWorker * to.rows));
-    // While all inputs of the block of rows stay in the second-level cache, a panel is done at a go
-    // and weights are read as one stream; else a panel of 512 inputs at a time.
-    const std::size_t k_step = to.rows * cols * sizeof(float) <= 256 * 1024
-                                   ? ceil_div(cols, sum_panel) * sum_panel
-                                   : sum_panel;
     const auto work = [&](std::size_t task, std::size_t worker) HWY_ATTR {
       // Multiplying first would overflow at 2^64 / workers bytes of weights only.
       const std::size_t begin = total_bytes * task / workers;
       const std::size_t end = total_bytes * (task + 1) / workers;
-      for (std::size_t k = 0; k < cols; k += k_step) {
-        std::size_t base = 0;
-        for (std::size_t i = 0; i < count; ++i) {
-          const Product& product = products[i];
-          const std::size_t panel_bytes = packed_panel_bytes(product.w.type, cols);
-          const Share share{&product.w,
-                            product.y + row * product.y_stride,
-                            product.y_stride,
-                            PanelBoundary(product.w, base, panel_bytes, begin),
-                            PanelBoundary(product.w, base, panel_bytes, end),
-                            k,
-                            (std::min)(cols, k + k_step),
-                            &to,
-                            slabs + worker * detail::product_worker_floats};
-          RunShare(share, mode);
-          base += packed_panels(product.w.rows) * panel_bytes;
-        }
+      float* scratch_of_worker = slabs + worker * detail::product_worker_floats;
+      std::size_t base = 0;
+      for (std::size_t i = 0; i < count; ++i) {
+        const Product& product = products[i];
+        const std::size_t panel_bytes = packed_panel_bytes(product.w.type, cols);
+        const Share share{&product.w,
+                          product.y + row * product.y_stride,
+                          product.y_stride,
+                          PanelBoundary(product.w, base, panel_bytes, begin),
+                          PanelBoundary(product.w, base, panel_bytes, end),
+                          &to,
+                          scratch_of_worker,
+                          scratch_of_worker + 2 * detail::product_slab_floats};
+        RunShare(share, mode);
+        base += packed_panels(product.w.rows) * panel_bytes;
       }
     };
     executor.run(workers, work);

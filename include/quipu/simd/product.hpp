@@ -45,10 +45,11 @@ namespace detail {
 /// 6, 12).
 inline constexpr std::size_t product_row_block = 144;
 
-/// Scratch floats of one worker: a decoded slab of 512 inputs of two panels and, for weights that
-/// are not packed, the packed slab before it.
+/// Scratch floats of one worker: a decoded slab of 512 inputs of two panels, for weights that are
+/// not packed the packed slab before it, and the totals of a block of rows.
 inline constexpr std::size_t product_slab_floats = 2 * sum_panel * panel_outputs + 2048;
-inline constexpr std::size_t product_worker_floats = 2 * product_slab_floats;
+inline constexpr std::size_t product_worker_floats =
+    2 * product_slab_floats + product_row_block * 2 * panel_outputs;
 
 /// Floats of the prepared activations of `rows` rows: packed floats, block sums, int8 values (a
 /// quarter), int8 scales, scaled sums, and two integer sums per block; each part on a cache line.

@@ -229,6 +229,13 @@ HWY_INLINE void ByteTile(const std::uint8_t* panel, std::size_t blocks, const By
   }
 }
 
+// The tile of a decoded slab.
+template <class Slab, std::size_t R>
+HWY_NOINLINE void ByteSlabTile(const std::uint8_t* slab, std::size_t blocks,
+                               const ByteActivations& x, float* sums) {
+  ByteTile<Slab, R>(slab, blocks, x, sums);
+}
+
 // Decodes `blocks` blocks of a panel to bytes.
 template <class Reader>
 HWY_INLINE void DecodeByteBlocks(const std::uint8_t* panel, std::size_t blocks,

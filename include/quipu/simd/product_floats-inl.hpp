@@ -31,7 +31,7 @@ inline constexpr std::size_t kFloatTileRows = kVectors == 1   ? 12
                                               : kVectors == 2 ? 6
                                               : kVectors == 4 ? 3
                                                               : 1;
-inline constexpr std::size_t kTilePanels = kVectors == 1 ? 2 : 1;
+inline constexpr std::size_t kPlainTilePanels = kVectors == 1 ? 2 : 1;
 
 // Chains of dependent additions that keep two FMA units of latency 4 busy.
 inline constexpr std::size_t kChains = 8;
@@ -95,6 +95,13 @@ HWY_INLINE void PlainTile(const std::uint8_t* w, std::size_t panel_bytes,
       hn::StoreU(acc[r][i], d, sums + (r * P * kVectors + i) * kLanes);
     }
   }
+}
+
+// The tile of decoded weights: one function for all kinds of plain elements.
+template <std::size_t R, std::size_t P>
+HWY_NOINLINE void PlainSlabTile(const std::uint8_t* w, std::size_t panel_bytes, const float* x,
+                                std::size_t inputs, float* sums) {
+  PlainTile<F32Reader, R, P>(w, panel_bytes, x, inputs, sums);
 }
 
 // Decodes `inputs` inputs of a panel to floats [k][16].
@@ -252,9 +259,9 @@ HWY_INLINE void AddDecodedBlock(const float* HWY_RESTRICT block, const float* HW
 
 // sums[R][16] = the sums of `blocks` (<= 16) decoded blocks.
 template <bool kMinimum, std::size_t kHalves, std::size_t R>
-HWY_INLINE void DecodedBlocksTile(const float* HWY_RESTRICT slab, std::size_t blocks,
-                                  const float* HWY_RESTRICT x, const float* HWY_RESTRICT x_sums,
-                                  float* HWY_RESTRICT sums) {
+HWY_NOINLINE void FloatSlabTile(const float* HWY_RESTRICT slab, std::size_t blocks,
+                                const float* HWY_RESTRICT x, const float* HWY_RESTRICT x_sums,
+                                float* HWY_RESTRICT sums) {
   FloatVec acc[R][kVectors];
   QUIPU_UNROLL
   for (std::size_t r = 0; r < R; ++r) {
