@@ -46,9 +46,18 @@ static_assert(!HWY_HAVE_SCALABLE,
               "quipu keeps vectors in arrays: add HWY_SVE, HWY_SVE2 and HWY_RVV to "
               "QUIPU_DISABLED_TARGETS (NEON serves Arm)");
 
-// Sums over four bytes of each 32-bit lane: Add(w, x) adds the products of the bytes of w and the
-// signed bytes of x (-127..127), Finish gives the sums in int32 minus `offset` * `x_sum`, where
-// x_sum is the sum of all bytes of x that were added.
+// Keeps a sum in its register at this point of the program: GCC otherwise gathers products first
+// and adds them later from memory, or adds into another register and copies back.
+template <class V>
+HWY_INLINE void PinRegister([[maybe_unused]] V& v) {
+#if HWY_COMPILER_GCC && HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
+  asm("" : "+x"(v.raw));
+#endif
+}
+
+// Sums over four bytes of each 32-bit lane: Begin(w, x) is, and Add(w, x) adds, the products of the
+// bytes of w and the signed bytes of x (-127..127), Finish gives the sums in int32 minus `offset` *
+// `x_sum`, where x_sum is the sum of all bytes of x that were added.
 //   kNibble: bytes of w are 0..15, and at most 8 vectors are added before Finish.
 //   otherwise: bytes of w are -128..127.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
@@ -58,7 +67,10 @@ template <bool kNibble>
 struct ByteDot {
   IntVec sum;
 
-  HWY_INLINE void Begin() { sum = hn::Zero(IntTag()); }
+  HWY_INLINE void Begin(WordVec w, WordVec x) {
+    sum = hn::Zero(IntTag());
+    Add(w, x);
+  }
   HWY_INLINE void Add(WordVec w, WordVec x) {
     if constexpr (!kNibble) w = hn::Xor(w, hn::Set(WordTag(), 0x80808080u));
 #if defined(__AVX512VNNI__)
@@ -123,7 +135,7 @@ template <>
 struct ByteDot<true> {
   WordVec sum;
 
-  HWY_INLINE void Begin() { sum = hn::Zero(WordTag()); }
+  HWY_INLINE void Begin(WordVec w, WordVec x) { sum = MulBytePairs(w, x); }
   HWY_INLINE void Add(WordVec w, WordVec x) { sum = AddPairs(sum, MulBytePairs(w, x)); }
   HWY_INLINE IntVec Finish(std::int32_t offset, std::int32_t x_sum) const {
     return hn::Sub(WidenPairs(sum), hn::Set(IntTag(), offset * x_sum));
@@ -134,7 +146,9 @@ template <>
 struct ByteDot<false> {
   IntVec sum;
 
-  HWY_INLINE void Begin() { sum = hn::Zero(IntTag()); }
+  HWY_INLINE void Begin(WordVec w, WordVec x) {
+    sum = WidenPairs(MulBytePairs(AbsBytes(w), SignBytes(x, w)));
+  }
   HWY_INLINE void Add(WordVec w, WordVec x) {
     sum = hn::Add(sum, WidenPairs(MulBytePairs(AbsBytes(w), SignBytes(x, w))));
   }
@@ -151,7 +165,10 @@ template <bool kNibble>
 struct ByteDot {
   IntVec sum;
 
-  HWY_INLINE void Begin() { sum = hn::Zero(IntTag()); }
+  HWY_INLINE void Begin(WordVec w, WordVec x) {
+    sum = hn::Zero(IntTag());
+    Add(w, x);
+  }
   HWY_INLINE void Add(WordVec w, WordVec x) {
     const IntVec a = hn::Add(hn::Mul(SignedByte<0>(w), SignedByte<0>(x)),
                              hn::Mul(SignedByte<1>(w), SignedByte<1>(x)));

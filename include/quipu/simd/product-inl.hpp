@@ -149,6 +149,12 @@ HWY_NOINLINE inline void PrepareBytes(const float* x, std::size_t x_stride, cons
 
 // ---- One worker's share ---------------------------------------------------------------------
 
+// Packed units of neighbouring panels.
+struct Units {
+  const std::uint8_t* at;
+  std::size_t panel_bytes;  // from panel to panel
+};
+
 // A range of panels of one product, with the worker's scratch.
 struct Share {
   const MatrixView* w;
@@ -165,15 +171,17 @@ struct Share {
     return reinterpret_cast<const std::uint8_t*>(w->data) + panel * w->row_stride +
            k / unit.inputs * unit.bytes;
   }
-  // The packed units of n inputs at k: where they are, or packed now into `room`.
-  HWY_INLINE const std::uint8_t* Units(std::size_t panel, std::size_t k, std::size_t n,
-                                       float* room) const {
-    if (Packed()) return PackedAt(panel, k);
-    auto* bytes = reinterpret_cast<std::uint8_t*>(room);
-    detail::pack_panel_slice(*w, panel, k, k + n, bytes);
-    return bytes;
+  // The packed units of n inputs at k of some panels (at most 2): where they are, or packed now.
+  HWY_INLINE Units UnitsOf(std::size_t panel, std::size_t panels, std::size_t k,
+                           std::size_t n) const {
+    if (Packed()) return {PackedAt(panel, k), w->row_stride};
+    constexpr std::size_t most = sum_panel * panel_outputs * sizeof(float);
+    auto* room = reinterpret_cast<std::uint8_t*>(slab + detail::product_slab_floats);
+    for (std::size_t p = 0; p < panels; ++p) {
+      detail::pack_panel_slice(*w, panel + p, k, k + n, room + p * most);
+    }
+    return {room, most};
   }
-  HWY_INLINE float* Room() const { return slab + detail::product_slab_floats; }
 };
 
 // totals = sums of the first panel of inputs, then += those of each further one: y is written once,
@@ -210,28 +218,22 @@ struct PlainKernels {
   static constexpr std::size_t kRowPanels = 2;
   static constexpr std::size_t kTileRows = kFloatTileRows;
   static constexpr std::size_t kTilePanels = kPlainTilePanels;
-  // Rows of weights in place are packed anyway, which a slab does once.
-  static HWY_INLINE bool RunsByRow(const Share& share) { return share.Packed(); }
 
   template <std::size_t P>
   static HWY_INLINE void Row(const Share& share, std::size_t panel, std::size_t k, std::size_t n,
                              float* sums) {
-    PlainTile<Reader, 1, P>(share.PackedAt(panel, k), share.w->row_stride, share.x->floats + k, n,
-                            sums);
+    const Units units = share.UnitsOf(panel, P, k, n);
+    PlainTile<Reader, 1, P>(units.at, units.panel_bytes, share.x->floats + k, n, sums);
   }
 
-  struct Slab {
-    const std::uint8_t* floats;
-    std::size_t panel_bytes;
-  };
+  using Slab = Units;
   static HWY_INLINE Slab Decode(const Share& share, std::size_t panel, std::size_t panels,
                                 std::size_t k, std::size_t n) {
-    constexpr bool kAsStored = std::is_same_v<Reader, F32Reader>;
-    if (kAsStored && share.Packed()) return {share.PackedAt(panel, k), share.w->row_stride};
+    const Units units = share.UnitsOf(panel, panels, k, n);
+    if constexpr (std::is_same_v<Reader, F32Reader>) return units;
     for (std::size_t p = 0; p < panels; ++p) {
-      float* part = share.slab + p * sum_panel * panel_outputs;
-      const std::uint8_t* units = share.Units(panel + p, k, n, kAsStored ? part : share.Room());
-      if constexpr (!kAsStored) DecodePlain<Reader>(units, n, part);
+      DecodePlain<Reader>(units.at + p * units.panel_bytes, n,
+                          share.slab + p * sum_panel * panel_outputs);
     }
     return {reinterpret_cast<const std::uint8_t*>(share.slab),
             sum_panel * panel_outputs * sizeof(float)};
@@ -242,7 +244,7 @@ struct PlainKernels {
     const std::make_index_sequence<kTileRows> counts;
     const Kernel kernel =
         panels == kTilePanels ? KernelFor<kTilePanels>(rows, counts) : KernelFor<1>(rows, counts);
-    kernel(slab.floats, slab.panel_bytes, x.floats + x.Offset(k, begin, n), n, sums);
+    kernel(slab.at, slab.panel_bytes, x.floats + x.Offset(k, begin, n), n, sums);
   }
 
  private:
@@ -256,22 +258,23 @@ struct PlainKernels {
 
 template <class Reader>
 struct FloatBlockKernels {
-  static constexpr std::size_t kRowPanels = 1;
+  // Two where their chains fit in registers.
+  static constexpr std::size_t kRowPanels = kVectors <= 2 ? 2 : 1;
   static constexpr std::size_t kTileRows = kFloatTileRows;
   static constexpr std::size_t kTilePanels = 1;
-  static HWY_INLINE bool RunsByRow(const Share&) { return true; }
 
   template <std::size_t P>
   static HWY_INLINE void Row(const Share& share, std::size_t panel, std::size_t k, std::size_t n,
                              float* sums) {
-    PackedBlocksRow<Reader>(share.Units(panel, k, n, share.Room()), n / 32, share.x->floats + k,
-                            share.x->sums + k / 32, sums);
+    const Units units = share.UnitsOf(panel, P, k, n);
+    PackedBlocksRow<Reader, P>(units.at, units.panel_bytes, n / 32, share.x->floats + k,
+                               share.x->sums + k / 32, sums);
   }
 
   using Slab = const float*;
   static HWY_INLINE Slab Decode(const Share& share, std::size_t panel, std::size_t, std::size_t k,
                                 std::size_t n) {
-    DecodeFloatBlocks<Reader>(share.Units(panel, k, n, share.Room()), n / 32, share.slab);
+    DecodeFloatBlocks<Reader>(share.UnitsOf(panel, 1, k, n).at, n / 32, share.slab);
     return share.slab;
   }
 
@@ -298,20 +301,18 @@ struct ByteBlockKernels {
   static constexpr std::size_t kRowPanels = 1;
   static constexpr std::size_t kTileRows = kByteTileRows;
   static constexpr std::size_t kTilePanels = 1;
-  static HWY_INLINE bool RunsByRow(const Share&) { return true; }
 
   template <std::size_t P>
   static HWY_INLINE void Row(const Share& share, std::size_t panel, std::size_t k, std::size_t n,
                              float* sums) {
-    ByteTile<Packed, 1>(share.Units(panel, k, n, share.Room()), n / 32, share.x->Bytes(k, 0, n),
-                        sums);
+    ByteTile<Packed, 1>(share.UnitsOf(panel, 1, k, n).at, n / 32, share.x->Bytes(k, 0, n), sums);
   }
 
   using Slab = const std::uint8_t*;
   static HWY_INLINE Slab Decode(const Share& share, std::size_t panel, std::size_t, std::size_t k,
                                 std::size_t n) {
     auto* slab = reinterpret_cast<std::uint8_t*>(share.slab);
-    DecodeByteBlocks<Reader>(share.Units(panel, k, n, share.Room()), n / 32, slab);
+    DecodeByteBlocks<Reader>(share.UnitsOf(panel, 1, k, n).at, n / 32, slab);
     return slab;
   }
 
@@ -346,7 +347,7 @@ template <class Kernels>
 HWY_NOINLINE void RunPanels(const Share& share) {
   const Prepared& x = *share.x;
   std::size_t panel = share.first_panel;
-  if (x.rows == 1 && Kernels::RunsByRow(share)) {
+  if (x.rows == 1) {
     for (; panel + Kernels::kRowPanels <= share.last_panel; panel += Kernels::kRowPanels) {
       RunRow<Kernels, Kernels::kRowPanels>(share, panel);
     }

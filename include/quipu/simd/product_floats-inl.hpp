@@ -123,30 +123,33 @@ HWY_INLINE void DecodePlain(const std::uint8_t* w, std::size_t inputs, float* HW
 // A decoded block: levels [32][16], scales [2][16], minimum [16], as floats.
 inline constexpr std::size_t kFloatBlock = (32 + 2 + 1) * panel_outputs;
 
-// sum += input kInput of an open group (Reader::Quads) times x.
-template <class Reader, int kInput>
-HWY_INLINE void AddInput(const WordVec (&quads)[kVectors], const float* HWY_RESTRICT x,
-                         FloatVec (&sum)[kVectors]) {
+// sum += input kInput of an open group (Reader::Quads) times x, for the vectors of P panels.
+template <class Reader, int kInput, std::size_t N>
+HWY_INLINE void AddInput(const WordVec (&quads)[N], const float* HWY_RESTRICT x,
+                         FloatVec (&sum)[N]) {
   const FloatVec broadcast = hn::Set(FloatTag(), x[kInput]);
   QUIPU_UNROLL
-  for (std::size_t v = 0; v < kVectors; ++v) {
-    sum[v] = hn::MulAdd(FloatOfByte<Reader, kInput>(quads[v]), broadcast, sum[v]);
+  for (std::size_t i = 0; i < N; ++i) {
+    sum[i] = hn::MulAdd(FloatOfByte<Reader, kInput>(quads[i]), broadcast, sum[i]);
   }
 }
 
-// One row: adds B consecutive blocks, decoded in registers, to acc. Their own sums are independent
-// chains of additions, B of which are worked on at once.
-template <class Reader, std::size_t B>
-HWY_INLINE void AddPackedBlocks(const std::uint8_t* panel, std::size_t block,
-                                const float* HWY_RESTRICT x, const float* HWY_RESTRICT x_sums,
-                                FloatVec (&acc)[kVectors]) {
+// One row: adds B consecutive blocks of P panels, decoded in registers, to acc. Their own sums are
+// independent chains of additions, which are worked on at once; a broadcast of x serves P panels.
+template <class Reader, std::size_t P, std::size_t B>
+HWY_INLINE void AddPackedBlocks(const std::uint8_t* panel, std::size_t panel_bytes,
+                                std::size_t block, const float* HWY_RESTRICT x,
+                                const float* HWY_RESTRICT x_sums, FloatVec (&acc)[P * kVectors]) {
   const FloatTag d;
-  BlockAt at[B];
-  FloatVec sum[Reader::kHalves][B][kVectors];
+  BlockAt at[B][P];
+  FloatVec sum[Reader::kHalves][B][P * kVectors];
   QUIPU_UNROLL
   for (std::size_t b = 0; b < B; ++b) {
-    at[b] = Reader::At(panel, block + b);
-    PrefetchAhead(at[b].sub, Reader::kBlockBytes);
+    QUIPU_UNROLL
+    for (std::size_t p = 0; p < P; ++p) {
+      at[b][p] = Reader::At(panel + p * panel_bytes, block + b);
+      PrefetchAhead(at[b][p].sub, Reader::kBlockBytes);
+    }
   }
   // Inputs 0..15, then 16..31: low and high nibbles.
   HWY_UNROLL(2)
@@ -156,7 +159,7 @@ HWY_INLINE void AddPackedBlocks(const std::uint8_t* panel, std::size_t block,
       QUIPU_UNROLL
       for (std::size_t b = 0; b < B; ++b) {
         QUIPU_UNROLL
-        for (std::size_t v = 0; v < kVectors; ++v) sum[h][b][v] = hn::Zero(d);
+        for (std::size_t i = 0; i < P * kVectors; ++i) sum[h][b][i] = hn::Zero(d);
       }
     }
     HWY_UNROLL(1)
@@ -164,9 +167,11 @@ HWY_INLINE void AddPackedBlocks(const std::uint8_t* panel, std::size_t block,
       const std::size_t g = 4 * half + c;
       QUIPU_UNROLL
       for (std::size_t b = 0; b < B; ++b) {
-        WordVec quads[kVectors];
+        WordVec quads[P * kVectors];
         QUIPU_UNROLL
-        for (std::size_t v = 0; v < kVectors; ++v) quads[v] = Reader::Quads(at[b], g, v);
+        for (std::size_t i = 0; i < P * kVectors; ++i) {
+          quads[i] = Reader::Quads(at[b][i / kVectors], g, i % kVectors);
+        }
         const float* xg = x + 32 * b + 4 * g;
         AddInput<Reader, 0>(quads, xg, sum[h][b]);
         AddInput<Reader, 1>(quads, xg, sum[h][b]);
@@ -178,34 +183,39 @@ HWY_INLINE void AddPackedBlocks(const std::uint8_t* panel, std::size_t block,
   QUIPU_UNROLL
   for (std::size_t b = 0; b < B; ++b) {
     QUIPU_UNROLL
-    for (std::size_t v = 0; v < kVectors; ++v) {
+    for (std::size_t i = 0; i < P * kVectors; ++i) {
+      const BlockAt from = at[b][i / kVectors];
       HWY_UNROLL(2)
       for (std::size_t h = 0; h < Reader::kHalves; ++h) {
-        acc[v] = hn::MulAdd(Reader::Scale(at[b], h, v), sum[h][b][v], acc[v]);
+        acc[i] = hn::MulAdd(ScaleOfLevels<Reader>(from, h, i % kVectors), sum[h][b][i], acc[i]);
       }
       if constexpr (Reader::kMinimum) {
-        acc[v] = hn::MulAdd(Reader::Minimum(at[b], v), hn::Set(d, x_sums[b]), acc[v]);
+        acc[i] = hn::MulAdd(Reader::Minimum(from, i % kVectors), hn::Set(d, x_sums[b]), acc[i]);
       }
     }
   }
 }
 
-// sums[16] = the sums of `blocks` (<= 16) packed blocks of a panel for one row.
-template <class Reader>
-HWY_INLINE void PackedBlocksRow(const std::uint8_t* panel, std::size_t blocks,
-                                const float* HWY_RESTRICT x, const float* HWY_RESTRICT x_sums,
-                                float* HWY_RESTRICT sums) {
-  constexpr std::size_t kTogether = kVectors >= kChains ? 1 : kChains / kVectors;
-  FloatVec acc[kVectors];
+// sums[P * 16] = the sums of `blocks` (<= 16) packed blocks of P panels for one row.
+template <class Reader, std::size_t P>
+HWY_INLINE void PackedBlocksRow(const std::uint8_t* panel, std::size_t panel_bytes,
+                                std::size_t blocks, const float* HWY_RESTRICT x,
+                                const float* HWY_RESTRICT x_sums, float* HWY_RESTRICT sums) {
+  constexpr std::size_t kTogether = P * kVectors >= kChains ? 1 : kChains / (P * kVectors);
+  FloatVec acc[P * kVectors];
   QUIPU_UNROLL
-  for (std::size_t v = 0; v < kVectors; ++v) acc[v] = hn::Zero(FloatTag());
+  for (std::size_t i = 0; i < P * kVectors; ++i) acc[i] = hn::Zero(FloatTag());
   std::size_t b = 0;
   for (; b + kTogether <= blocks; b += kTogether) {
-    AddPackedBlocks<Reader, kTogether>(panel, b, x + 32 * b, x_sums + b, acc);
+    AddPackedBlocks<Reader, P, kTogether>(panel, panel_bytes, b, x + 32 * b, x_sums + b, acc);
   }
-  for (; b < blocks; ++b) AddPackedBlocks<Reader, 1>(panel, b, x + 32 * b, x_sums + b, acc);
+  for (; b < blocks; ++b) {
+    AddPackedBlocks<Reader, P, 1>(panel, panel_bytes, b, x + 32 * b, x_sums + b, acc);
+  }
   QUIPU_UNROLL
-  for (std::size_t v = 0; v < kVectors; ++v) hn::StoreU(acc[v], FloatTag(), sums + v * kLanes);
+  for (std::size_t i = 0; i < P * kVectors; ++i) {
+    hn::StoreU(acc[i], FloatTag(), sums + i * kLanes);
+  }
 }
 
 // Adds a decoded block to acc. One input per turn of the loop: unrolled by four, GCC 12 spills
@@ -300,7 +310,8 @@ HWY_INLINE void DecodeFloatBlocks(const std::uint8_t* panel, std::size_t blocks,
     }
     for (std::size_t v = 0; v < kVectors; ++v) {
       for (std::size_t h = 0; h < Reader::kHalves; ++h) {
-        hn::StoreU(Reader::Scale(at, h, v), d, slab + (32 + h) * panel_outputs + v * kLanes);
+        hn::StoreU(ScaleOfLevels<Reader>(at, h, v), d,
+                   slab + (32 + h) * panel_outputs + v * kLanes);
       }
       if constexpr (Reader::kMinimum) {
         hn::StoreU(Reader::Minimum(at, v), d, slab + 34 * panel_outputs + v * kLanes);

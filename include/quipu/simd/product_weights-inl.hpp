@@ -206,21 +206,55 @@ struct Q6KReader : UnitOf256<ElementType::q6_k, 32> {
 
 // ---- Decoding -------------------------------------------------------------------------------
 
+// Signed bytes become floats at the top of their word, 2^24 times too large, which saves the shift
+// that would extend the sign. A power of two changes no rounding; it comes off with the scale.
+template <class Reader>
+inline constexpr float kLevelUnit = Reader::kSigned ? 0x1p-24f : 1.0f;
+
+// Byte kByte of each word alone: at the bottom of the word, or at its top with zeros below.
+template <int kByte, bool kAtTop>
+HWY_INLINE WordVec IsolateByte(WordVec quads) {
+  if constexpr (kAtTop && kByte == 0) {
+    return hn::ShiftLeft<24>(quads);
+  } else if constexpr (kAtTop && kByte == 3) {
+    return hn::And(quads, hn::Set(WordTag(), 0xff000000u));
+  } else if constexpr (!kAtTop && kByte == 0) {
+    return hn::And(quads, hn::Set(WordTag(), 0xffu));
+  } else if constexpr (!kAtTop && kByte == 3) {
+    return hn::ShiftRight<24>(quads);
+  } else {
+#if HWY_TARGET == HWY_SCALAR
+    if constexpr (kAtTop) {
+      return hn::And(hn::ShiftLeft<24 - 8 * kByte>(quads), hn::Set(WordTag(), 0xff000000u));
+    } else {
+      return hn::And(hn::ShiftRight<8 * kByte>(quads), hn::Set(WordTag(), 0xffu));
+    }
+#else
+    // One shuffle instead of a shift and a mask; an index with its top bit set gives zero.
+    constexpr std::uint8_t b = kByte, z = 0x80;
+    constexpr int at = kAtTop ? 3 : 0;
+    HWY_ALIGN static constexpr std::uint8_t index[16] = {
+        at == 0 ? b : z,      z, z, at == 3 ? b : z,
+        at == 0 ? b + 4 : z,  z, z, at == 3 ? b + 4 : z,
+        at == 0 ? b + 8 : z,  z, z, at == 3 ? b + 8 : z,
+        at == 0 ? b + 12 : z, z, z, at == 3 ? b + 12 : z};
+    const hn::Repartition<std::uint8_t, WordTag> d8;
+    return hn::BitCast(WordTag(),
+                       hn::TableLookupBytesOr0(hn::BitCast(d8, quads), hn::LoadDup128(d8, index)));
+#endif
+  }
+}
+
+// Byte kByte of each word as a level, in units of kLevelUnit.
 template <class Reader, int kByte>
 HWY_INLINE FloatVec FloatOfByte(WordVec quads) {
-  IntVec level;
-  if constexpr (Reader::kSigned) {
-    level = hn::ShiftRight<24>(hn::BitCast(IntTag(), hn::ShiftLeft<24 - 8 * kByte>(quads)));
-  } else {
-    level =
-        hn::BitCast(IntTag(), hn::And(hn::ShiftRight<8 * kByte>(quads), hn::Set(WordTag(), 0xffu)));
-  }
-  const FloatVec value = hn::ConvertTo(FloatTag(), level);
+  const FloatVec value =
+      hn::ConvertTo(FloatTag(), hn::BitCast(IntTag(), IsolateByte<kByte, Reader::kSigned>(quads)));
   if constexpr (Reader::kOffset == 0) return value;
   return hn::Sub(value, hn::Set(FloatTag(), static_cast<float>(Reader::kOffset)));
 }
 
-// The levels of inputs 4g..4g+3 as floats, exactly.
+// The levels of inputs 4g..4g+3 as floats, exactly, in units of kLevelUnit.
 template <class Reader>
 HWY_INLINE void FloatsOfGroup(BlockAt at, std::size_t g, std::size_t v, FloatVec* out) {
   const WordVec quads = Reader::Quads(at, g, v);
@@ -228,6 +262,14 @@ HWY_INLINE void FloatsOfGroup(BlockAt at, std::size_t g, std::size_t v, FloatVec
   out[1] = FloatOfByte<Reader, 1>(quads);
   out[2] = FloatOfByte<Reader, 2>(quads);
   out[3] = FloatOfByte<Reader, 3>(quads);
+}
+
+// The scale of such levels.
+template <class Reader>
+HWY_INLINE FloatVec ScaleOfLevels(BlockAt at, std::size_t h, std::size_t v) {
+  const FloatVec scale = Reader::Scale(at, h, v);
+  if constexpr (kLevelUnit<Reader> == 1.0f) return scale;
+  return hn::Mul(scale, hn::Set(FloatTag(), kLevelUnit<Reader>));
 }
 
 // The bytes as ByteDot takes them: nibbles as they are, others signed, with the offset taken off.
