@@ -16,22 +16,14 @@ struct Arguments {
   bool force = false;
 };
 
-std::optional<quipu::ElementType> element_type(const std::string& name) {
-  for (std::size_t i = 0; i < quipu::element_type_count; ++i) {
-    const auto type = static_cast<quipu::ElementType>(i);
-    if (quipu::name(type) == name) return type;
-  }
-  return std::nullopt;
-}
-
 int convert(const Arguments& a) {
   quipu::ConvertOptions options;
   const std::string to = !a.to.empty() ? a.to : a.out.ends_with(".gguf") ? "gguf" : "hf";
   options.layout = to == "gguf" ? quipu::WriteLayout::gguf
                    : to == "hf" ? quipu::WriteLayout::hugging_face
                                 : quipu::WriteLayout::meta;
-  options.type = element_type(a.type);
-  options.output_type = element_type(a.output_type);
+  options.type = quipu::element_type_named(a.type);
+  options.output_type = quipu::element_type_named(a.output_type);
   options.overwrite = a.force;
   program::ProgressBar bar;
   options.progress = [&](std::string_view what, std::size_t done, std::size_t total) {

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "quipu/atlas/card_json.hpp"
 #include "quipu/atlas/card_text.hpp"
+#include "quipu/atlas/cost_model.hpp"
 #include "quipu/atlas/find.hpp"
 #include "support/golden.hpp"
 
@@ -20,7 +20,7 @@ using namespace quipu;
 using atlas::Card;
 using atlas::ModelEntry;
 
-constexpr std::span<const ModelEntry> entries = atlas::Catalogue::entries;
+constexpr std::span<const ModelEntry> entries = atlas::entries<atlas::Catalogue>;
 
 TEST(Catalogue, EveryModelHasEveryCardOnce) {
   ASSERT_EQ(entries.size(), 17u);

@@ -91,8 +91,8 @@ TEST(Statistics, OneLineALayer) {
   QUIPU_GOLDEN_OR_SKIP(path, "models/T1/hf-f32");
   const Checkpoint checkpoint = open_checkpoint(path);
   const auto& entry = atlas::model_entry<tiny>;
-  const auto norms =
-      atlas::layer_statistics(atlas::find_card(entry, "layers.N.attention_norm"), checkpoint);
+  const auto norms = atlas::layer_statistics(
+      entry, atlas::find_card(entry, "layers.N.attention_norm"), checkpoint);
   ASSERT_EQ(norms.size(), 2u);
   for (const atlas::LayerStatistics& s : norms) {
     // Weights of norms are 1 + 0.1 normal: of 64 the mean lies within 0.1 of 1 (8 deviations).

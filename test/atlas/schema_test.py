@@ -3,8 +3,12 @@
 usage: schema_test.py PROGRAM SCHEMA. Exit code 77: the Python package jsonschema is missing.
 """
 import json
+import pathlib
 import subprocess
 import sys
+import tempfile
+
+import stand_in
 
 try:
     import jsonschema
@@ -40,6 +44,25 @@ def main():
             assert not validator.is_valid({k: v for k, v in card.items() if k != field}), field
         card["parameters"]["per_instance"] = -1
         assert not validator.is_valid(card)
+    # With a checkpoint, a measured run and a checkout, cards say more.
+    sample = str(pathlib.Path(__file__).parent.parent / "data" / "atlas" / "stories15m.profile.json")
+    with tempfile.TemporaryDirectory() as folder:
+        stand_in.write(folder + "/checkpoint")
+        more = ("--model", "stories15m", "--checkpoint", folder + "/checkpoint", "--profile", sample, "--source",
+                "meta-llama/llama3=" + folder, "--format", "json")
+        document = json.loads(output(*more))
+        validator.validate(document)
+        assert document["profile"]["target"] == "AVX2" and document["excerpts"]
+        assert sum("layer_statistics" in card for card in document["cards"]) == 12
+        card = json.loads(output(*more, "--component", "layers.N.attention.wq"))
+        validator.validate(card)
+        for field in ("checked", "layer_statistics", "measured", "profile", "excerpts"):
+            assert field in card, field
+            assert not validator.is_valid({**card, field: "broken"}), field
+    for arguments in (["--models"], ["--model", "llama3_8b", "--list"], ["--model", "llama3_8b", "--find", "4096"]):
+        listing = json.loads(output(*arguments, "--format", "json"))
+        validator.validate(listing)
+        assert not validator.is_valid({name: [] for name in listing})
 
 
 main()

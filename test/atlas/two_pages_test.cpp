@@ -129,7 +129,7 @@ TEST(VocabularyProjection, CountsLayoutAndBasis) {
   EXPECT_EQ(atlas::layout(card),
             "Held output by input, [out, in] = [128,256, 4,096]; the equation applies its "
             "transpose, 4,096 × 128,256.");
-  EXPECT_NE(atlas::basis(card).find("configured dimensions; no checkpoint"), std::string::npos);
+  EXPECT_NE(atlas::basis(card, {}).find("configured dimensions; no checkpoint"), std::string::npos);
 }
 
 TEST(VocabularyProjection, NotesAndExplanation) {

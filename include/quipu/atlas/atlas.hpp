@@ -7,5 +7,7 @@
 #include "quipu/atlas/count.hpp"
 #include "quipu/atlas/find.hpp"
 #include "quipu/atlas/layer_statistics.hpp"
+
 #include "quipu/atlas/page.hpp"
+#include "quipu/atlas/profile.hpp"
 #include "quipu/atlas/verify.hpp"

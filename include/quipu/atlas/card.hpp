@@ -18,6 +18,7 @@ struct DimFacts {
   std::string_view name, singular, symbol;
   std::size_t extent = dynamic;
 };
+/// A shape, outermost axis first.
 using ShapeFacts = notation::SmallList<DimFacts, 4>;
 
 /// A symbol of the card with its shape: an input, an output, a weight (in x out), something given.
@@ -36,6 +37,7 @@ struct WeightFacts {
   std::string_view hugging_face, gguf;
 };
 
+/// Everything that the atlas says of one component or tensor of one model.
 struct Card {
   std::string_view id;
   std::string_view alias;  ///< a second id under which it is found, or empty

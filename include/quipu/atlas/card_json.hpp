@@ -1,58 +1,21 @@
 // A card, and a model with all its cards, as JSON: what atlas.schema.json describes.
 //
 // The cost of a card is given twice: for the work asked for, and as the few constants from which a
-// page recomputes it. The constants are read off the component's own cost function, not written
-// again; a test compares what they give with that function.
-// Siblings: atlas/document.hpp (text), atlas/page.hpp (HTML), atlas/atlas.schema.json.
+// page recomputes it.
+// Siblings: atlas/cost_model.hpp, atlas/document.hpp (text), atlas/page.hpp (HTML),
+// atlas/atlas.schema.json.
 #pragma once
 
 #include <nlohmann/json.hpp>
 
+#include "quipu/atlas/cost_model.hpp"
 #include "quipu/atlas/document.hpp"
+#include "quipu/atlas/verify.hpp"
 
 namespace quipu::atlas {
 
+/// JSON that keeps the order of its members.
 using Json = nlohmann::ordered_json;
-
-/// The cost of one instance as constants:
-///   FLOPs         = flops_row * rows + flops_visible_key * visible keys
-///   weight bytes  = fixed[type] + row[type] * rows
-///   KV read       = cache_position * batch * (start + positions) * bytes of a cached element
-///   KV written    = cache_position * rows * bytes of a cached element
-/// with rows = batch * positions.
-struct CostModel {
-  std::size_t flops_row = 0, flops_visible_key = 0;
-  std::array<std::size_t, element_type_count> weight_fixed{}, weight_row{};
-  std::size_t cache_position = 0;
-
-  constexpr Cost at(const Work& w) const {
-    const auto type = static_cast<std::size_t>(w.weights);
-    return {flops_row * w.rows() + flops_visible_key * w.visible_keys(),
-            weight_fixed[type] + weight_row[type] * w.rows(),
-            cache_position * w.batch * (w.start + w.positions) * w.cache_element_bytes,
-            cache_position * w.rows() * w.cache_element_bytes};
-  }
-};
-
-/// The constants of a cost function that has this form.
-constexpr CostModel cost_model(Cost (*cost)(const Work&)) {
-  CostModel m;
-  Work one;
-  one.cache_element_bytes = 1;
-  Work later = one;
-  later.start = 1;  // one more visible key
-  Work two = one;
-  two.batch = 2;  // two rows, two visible keys
-  m.flops_visible_key = cost(later).flops - cost(one).flops;
-  m.flops_row = cost(one).flops - m.flops_visible_key;
-  m.cache_position = cost(one).cache_write_bytes;
-  for (std::size_t t = 0; t < element_type_count; ++t) {
-    one.weights = two.weights = static_cast<ElementType>(t);
-    m.weight_row[t] = cost(two).weight_bytes - cost(one).weight_bytes;
-    m.weight_fixed[t] = cost(one).weight_bytes - m.weight_row[t];
-  }
-  return m;
-}
 
 namespace detail {
 
@@ -169,6 +132,66 @@ inline Json mistake_json(const notation::Mistake& m) {
           {"unit", m.unit}};
 }
 
+inline Json statistics_json(const std::vector<LayerStatistics>& all) {
+  Json json = Json::array();
+  for (const LayerStatistics& s : all) {
+    json.push_back({{"tensor", s.tensor},
+                    {"type", s.type},
+                    {"elements", s.elements},
+                    {"least", s.least},
+                    {"greatest", s.greatest},
+                    {"mean", s.mean},
+                    {"deviation", s.deviation},
+                    {"not_finite", s.not_finite}});
+  }
+  return json;
+}
+
+inline Json measured_json(const Card& card, const Measured& m, const Profile& p) {
+  Json lines = Json::array();
+  for (const auto& line : measured_lines(card, m, p)) lines.push_back(line);
+  return {
+      {"blocks", m.blocks},
+      {"seconds", m.seconds},
+      {"seconds_of_block", {{"least", m.least}, {"median", m.median}, {"greatest", m.greatest}}},
+      {"share", m.share},
+      {"bytes", m.bytes},
+      {"flops", m.flops},
+      {"bytes_per_second", m.bytes_per_second()},
+      {"flops_per_second", m.flops_per_second()},
+      {"of_read_ceiling", m.bytes_per_second() / p.ceilings.read_bytes_per_second},
+      {"of_arithmetic_ceiling", m.flops_per_second() / arithmetic_ceiling(p, card)},
+      {"predicted",
+       {{"bytes", m.predicted_bytes},
+        {"flops", m.predicted_flops},
+        {"least_seconds", m.least_seconds},
+        {"bound", m.memory_bound ? "reading" : "arithmetic"}}},
+      {"efficiency", m.efficiency()},
+      {"lines", std::move(lines)}};
+}
+
+inline Json profile_json(const Profile& p) {
+  Json weights = Json::array();
+  for (ElementType type : p.weights) weights.push_back(name(type));
+  return {{"file", p.file},
+          {"target", p.target},
+          {"threads", p.threads},
+          {"batch", p.work.batch},
+          {"positions", p.work.positions},
+          {"at", p.work.start},
+          {"weights", std::move(weights)},
+          {"cache", p.cache},
+          {"activations", p.activations},
+          {"mode", p.mode},
+          {"passes", p.passes},
+          {"seconds", p.seconds},
+          {"ceilings",
+           {{"read_bytes_per_second", p.ceilings.read_bytes_per_second},
+            {"fma_flops_per_second", p.ceilings.fma_flops_per_second},
+            {"int8_ops_per_second", p.ceilings.int8_ops_per_second}}},
+          {"text", profile_text(p)}};
+}
+
 }  // namespace detail
 
 /// A model's constants.
@@ -235,10 +258,13 @@ inline Json card_json(const ModelEntry& entry, const Card& card, const Request& 
                         {"instances", card.instances},
                         {"total", card.parameters * card.instances}};
   json["accounting"] = account_json(card);
-  json["basis"] = request.counted_file.empty() ? basis(card) : "checked against a checkpoint";
-  if (!request.counted_file.empty()) {
-    json["checked"] = {{"file", request.counted_file}, {"parameters", request.counted_parameters}};
+  json["basis"] = basis(card, request.counted);
+  if (!request.counted.file.empty()) {
+    json["checked"] = {{"file", request.counted.file},
+                       {"parameters", request.counted.parameters},
+                       {"agrees", agrees(card, request.counted)}};
   }
+  if (!request.statistics.empty()) json["layer_statistics"] = statistics_json(request.statistics);
   json["weight"] = card.has_weight ? weight_json(card) : Json(nullptr);
   json["model_parallel"] = card.parameters == 0 ? Json::array() : ranks_json(entry.facts, card);
   json["model_parallel_text"] = sharding_text(entry.facts, card);
@@ -261,6 +287,11 @@ inline Json card_json(const ModelEntry& entry, const Card& card, const Request& 
     json["cost"] = nullptr;
     json["cost_model"] = nullptr;
   }
+  if (request.profile != nullptr) {
+    if (with_model) json["profile"] = profile_json(*request.profile);
+    const std::optional<Measured> m = measured(entry, card, *request.profile);
+    json["measured"] = m ? measured_json(card, *m, *request.profile) : Json(nullptr);
+  }
   json["header"] = card.header;
   json["kernel"] = card.kernel;
   json["test"] = card.test;
@@ -270,15 +301,51 @@ inline Json card_json(const ModelEntry& entry, const Card& card, const Request& 
   return json;
 }
 
-/// A model with all its cards.
-inline Json model_json(const ModelEntry& entry, const Request& request) {
+/// A model with all its cards; `requests` are of the cards in their order, of one profile if any.
+inline Json model_json(const ModelEntry& entry, std::span<const Request> requests) {
   Json cards = Json::array();
-  for (const Card& card : entry.cards) cards.push_back(card_json(entry, card, request, false));
+  for (std::size_t i = 0; i < entry.cards.size(); ++i) {
+    cards.push_back(card_json(entry, entry.cards[i], requests[i], false));
+  }
   Json frequencies = Json::array();
   for (float f : entry.inverse_frequencies) frequencies.push_back(static_cast<double>(f));
-  return {{"model", facts_json(entry.facts)},
-          {"inverse_frequencies", std::move(frequencies)},
-          {"cards", std::move(cards)}};
+  Json json{{"model", facts_json(entry.facts)},
+            {"inverse_frequencies", std::move(frequencies)},
+            {"cards", std::move(cards)}};
+  if (const Profile* profile = requests.front().profile) {
+    json["profile"] = detail::profile_json(*profile);
+  }
+  return json;
+}
+
+/// A card in a list: what it is, without what it says.
+inline Json outline_json(const Card& card) {
+  return {{"id", card.id},
+          {"name", card.name},
+          {"kind", name(card.kind)},
+          {"parameters", card.parameters},
+          {"instances", card.instances}};
+}
+
+/// The excerpts of the sources of some cards in a user's own checkouts, by their link and lines.
+inline Json excerpts_json(std::span<const Card> cards, const SourceTrees& trees) {
+  Json json = Json::object();
+  constexpr const char* states[] = {"confirmed", "refuted"};
+  for (const Card& card : cards) {
+    for (const notation::Source& s : card.sources) {
+      const Verdict verdict = verify(s, trees);
+      if (verdict.state == Verdict::State::no_checkout) continue;
+      Json ranges = Json::array();
+      for (const Excerpt& e : verdict.excerpts) {
+        ranges.push_back({{"first", e.range.first}, {"lines", e.lines}});
+      }
+      json[url(s) + " " + lines_text(s.lines)] = {
+          {"state", states[static_cast<unsigned char>(verdict.state)]},
+          {"reason", verdict.reason},
+          {"ranges", std::move(ranges)}};
+    }
+  }
+  return json;
 }
 
 }  // namespace quipu::atlas

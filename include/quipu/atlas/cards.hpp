@@ -61,14 +61,15 @@ template <class M>
 inline constexpr ModelEntry model_entry{model_facts<M>(), detail::model_cards<M>(),
                                         inverse_frequencies<M>};
 
-/// An id as a person may write it, with the block's number made N: layers.7.h is layers.N.h. A
-/// block past the last is an ArgumentError. Returned beside it: the number, or npos.
+/// An id with the block's number made N (layers.7.h is layers.N.h), and that number, or npos.
 struct CardId {
+  static constexpr std::size_t npos = static_cast<std::size_t>(-1);
   std::string id;
-  std::size_t layer = static_cast<std::size_t>(-1);
+  std::size_t layer = npos;
 };
 
-inline CardId parse_id(const ModelFacts& facts, std::string_view written) {
+/// Splits an id as a person or a file writes it. A number too large for any model stays large.
+inline CardId split_id(std::string_view written) {
   constexpr std::string_view prefix = "layers.";
   if (written.substr(0, prefix.size()) != prefix) return {std::string(written)};
   std::string_view rest = written.substr(prefix.size());
@@ -81,26 +82,33 @@ inline CardId parse_id(const ModelFacts& facts, std::string_view written) {
   for (char c : number) {
     layer = layer < 1'000'000 ? layer * 10 + static_cast<std::size_t>(c - '0') : layer;
   }
-  if (layer >= facts.n_layers) {
-    raise<ArgumentError>(std::string(written) + ": " + std::string(facts.name) + " has " +
-                         std::to_string(facts.n_layers) + " blocks, numbered from 0");
-  }
   return {std::string(prefix) + "N" + std::string(rest.substr(end)), layer};
 }
 
-/// The card of an id. An id may name a component and also, in a trace, the tensor that it makes
-/// (layers.N.attention.wo): then the component's card is given. Unknown: ArgumentError that lists
-/// what is nearest.
+/// The card of an id with N for the block's number, or null. An id may name a component and also,
+/// in a trace, the tensor that it makes (layers.N.attention.wo): then the component's card is
+/// given.
+inline const Card* card_with_id(const ModelEntry& entry, std::string_view id) {
+  for (const Card& card : entry.cards) {
+    if (card.id == id) return &card;
+  }
+  for (const Card& card : entry.cards) {
+    if (!card.alias.empty() && card.alias == id) return &card;
+  }
+  return nullptr;
+}
+
+/// The card of an id as a person writes it. ArgumentError for a block past the last, and for an
+/// unknown id with what is nearest.
 inline const Card& find_card(const ModelEntry& entry, std::string_view written) {
-  const std::string id = parse_id(entry.facts, written).id;
-  for (const Card& card : entry.cards) {
-    if (card.id == id) return card;
+  const CardId split = split_id(written);
+  if (split.layer != CardId::npos && split.layer >= entry.facts.n_layers) {
+    raise<ArgumentError>(std::string(written) + ": " + std::string(entry.facts.name) + " has " +
+                         std::to_string(entry.facts.n_layers) + " blocks, numbered from 0");
   }
-  for (const Card& card : entry.cards) {
-    if (!card.alias.empty() && card.alias == id) return card;
-  }
+  if (const Card* card = card_with_id(entry, split.id)) return *card;
   std::string near;
-  const std::string_view tail = std::string_view(id).substr(id.rfind('.') + 1);
+  const std::string_view tail = std::string_view(split.id).substr(split.id.rfind('.') + 1);
   for (const Card& card : entry.cards) {
     if (card.id.find(tail) == std::string_view::npos) continue;
     near += ' ';
@@ -109,6 +117,20 @@ inline const Card& find_card(const ModelEntry& entry, std::string_view written) 
   raise<ArgumentError>("component " + std::string(written) + ": " + std::string(entry.facts.name) +
                        " has no such card" +
                        (near.empty() ? "; --list shows all" : "; near it:" + near));
+}
+
+/// True if the card `part` is `whole` or stands inside it; every card stands inside the model.
+inline bool belongs_to(const Card& part, const Card& whole) {
+  return part.id == whole.id || whole.id == "transformer" ||
+         part.id.substr(0, whole.id.size() + 1) == std::string(whole.id) + ".";
+}
+
+/// True for a component that is made of others, such as attention: its cost is theirs.
+inline bool has_parts(const ModelEntry& entry, const Card& card) {
+  for (const Card& part : entry.cards) {
+    if (&part != &card && part.cost != nullptr && belongs_to(part, card)) return true;
+  }
+  return false;
 }
 
 }  // namespace quipu::atlas

@@ -3,14 +3,22 @@
 #pragma once
 
 #include "quipu/atlas/cards.hpp"
+#include "quipu/config/model_list.hpp"
 
 namespace quipu::atlas {
 
-/// Models as a list of types.
+namespace detail {
+template <class List>
+struct entries_of;
 template <class... M>
-struct ModelList {
-  static constexpr std::array<ModelEntry, sizeof...(M)> entries{model_entry<M>...};
+struct entries_of<ModelList<M...>> {
+  static constexpr std::array<ModelEntry, sizeof...(M)> value{model_entry<M>...};
 };
+}  // namespace detail
+
+/// The entries of a ModelList.
+template <class List>
+inline constexpr std::span<const ModelEntry> entries{detail::entries_of<List>::value};
 
 /// Every model of the catalogue.
 using Catalogue =

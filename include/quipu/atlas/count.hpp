@@ -7,6 +7,7 @@
 
 #include "quipu/atlas/figures.hpp"
 #include "quipu/checkpoint/open_checkpoint.hpp"
+#include "quipu/engine/model_choice.hpp"
 
 namespace quipu::atlas {
 
@@ -25,10 +26,9 @@ inline std::string with_any_layer(std::string_view name) {
   return out;
 }
 
-/// True if the weight card `part` belongs to `whole`: itself, inside it, or any for the model.
-inline bool belongs_to(const Card& part, const Card& whole) {
-  return part.id == whole.id || whole.id == "transformer" ||
-         part.id.substr(0, whole.id.size() + 1) == std::string(whole.id) + ".";
+/// The names of the matrix that a card's component applies: a tied output's is the embedding table.
+inline FileNames names_of_applied(const ModelEntry& entry, const Card& card) {
+  return file_names(card.shares_embedding ? find_card(entry, "tok_embeddings") : card);
 }
 
 /// Parameters of all instances of a card in a checkpoint. Of several model-parallel files, tensors
@@ -40,11 +40,7 @@ inline std::size_t count_parameters(const ModelEntry& entry, const Card& card,
   for (const Card& weight : entry.cards) {
     if (!weight.has_weight || !belongs_to(weight, card)) continue;
     if (weight.shares_embedding && weight.id != card.id) continue;
-    FileNames names = file_names(weight);
-    if (weight.shares_embedding) {
-      // The matrix that it applies is the embedding table.
-      names = file_names(find_card(entry, "tok_embeddings"));
-    }
+    const FileNames names = names_of_applied(entry, weight);
     std::set<std::string, std::less<>> seen;
     for (const TensorRecord& record : checkpoint.tensors()) {
       const std::string name = with_any_layer(record.name);
@@ -54,6 +50,39 @@ inline std::size_t count_parameters(const ModelEntry& entry, const Card& card,
     }
   }
   return n;
+}
+
+namespace detail {
+
+/// What the comparison with a file needs of a model.
+inline quipu::ModelEntry engine_entry(const ModelEntry& entry) {
+  const ModelFacts& f = entry.facts;
+  quipu::ModelEntry e;
+  e.name = f.name;
+  e.architecture = {f.dim,      f.n_layers, f.n_heads,    f.n_kv_heads,
+                    f.head_dim, f.ffn,      f.vocab_size, f.tied_output};
+  e.numerics.norm_eps = f.norm_eps;
+  e.numerics.rope_theta = f.rope_theta;
+  if (f.use_scaled_rope) e.numerics.rope_scaling = f.scaling;
+  return e;
+}
+
+}  // namespace detail
+
+/// MismatchError if the configuration of a checkpoint is not that of `entry`: it names both models
+/// (that of the file among `entries`, or by its own name) and every field that differs.
+inline void require_model(std::span<const ModelEntry> entries, const ModelEntry& entry,
+                          const Checkpoint& checkpoint) {
+  const auto mismatches = compare(checkpoint.facts, detail::engine_entry(entry));
+  if (mismatches.empty()) return;
+  std::string found = checkpoint.facts.name.empty() ? "another model" : checkpoint.facts.name;
+  for (const ModelEntry& other : entries) {
+    if (!compare(checkpoint.facts, detail::engine_entry(other)).empty()) continue;
+    found = other.facts.name;
+    break;
+  }
+  raise<MismatchError>(checkpoint.path + ": holds " + found + ", not " +
+                       std::string(entry.facts.name) + ": " + describe(mismatches));
 }
 
 }  // namespace quipu::atlas

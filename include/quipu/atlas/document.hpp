@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "quipu/atlas/equation_text.hpp"
-#include "quipu/atlas/figures.hpp"
+#include "quipu/atlas/measured.hpp"
 
 namespace quipu::atlas {
 
@@ -20,14 +20,13 @@ struct LayerStatistics {
 
 /// What is asked of a card beside its constants.
 struct Request {
-  Work work;            ///< batch, positions, first position, element type of the weights
-  bool figures = true;  ///< FLOPs, bytes, KV effect
-  /// The parameters of a file's tensors that belong to this card, and the file; empty: none given.
-  std::string counted_file;
-  std::size_t counted_parameters = 0;
-  std::vector<LayerStatistics> statistics;  ///< of that file's tensors of this card
+  Work work;  ///< batch, positions, first position, element type of the weights
+  Counted counted{};
+  std::vector<LayerStatistics> statistics{};  ///< of that file's tensors of this card
+  const Profile* profile = nullptr;           ///< a measured run, or null
 };
 
+/// A piece of a document: one heading, paragraph or equation, a list of facts, or a table.
 struct Section {
   enum class Form : unsigned char { heading, paragraph, facts, table, equation };
   Form form = Form::paragraph;
@@ -36,6 +35,7 @@ struct Section {
   std::vector<std::vector<std::string>> table;  ///< the first row is the head
 };
 
+/// A card as it is read from top to bottom.
 using Document = std::vector<Section>;
 
 namespace detail {
@@ -127,21 +127,13 @@ inline void add_account(Writer& w, const ModelFacts& facts, const Card& card,
   }
   w.table(std::move(rows));
   if (const std::string text = layout(card); !text.empty()) w.paragraph(text);
-  if (request.counted_file.empty()) {
-    w.paragraph(basis(card));
-  } else {
-    const std::size_t all = card.parameters * card.instances;
-    w.paragraph("Checked against " + request.counted_file + ": " +
-                grouped(request.counted_parameters) + " parameters counted from its tensors, " +
-                (request.counted_parameters == all ? "as the type says."
-                                                   : "but the type says " + grouped(all) + "."));
-  }
+  w.paragraph(basis(card, request.counted));
   w.paragraph(sharding_text(facts, card));
 }
 
 inline void add_statistics(Writer& w, const Request& request) {
   if (request.statistics.empty()) return;
-  w.heading("In " + request.counted_file);
+  w.heading("In the checkpoint");
   std::vector<std::vector<std::string>> rows{
       {"Tensor", "Type", "Least", "Greatest", "Mean", "Deviation", "Not finite"}};
   auto digits = [](double x) {
@@ -197,6 +189,67 @@ inline void add_figures(Writer& w, const Card& card, const Request& request) {
   std::snprintf(ratio, sizeof ratio, "%.3g FLOPs a byte", intensity(one));
   facts.emplace_back("intensity", one.bytes() == 0 ? "no weights and no cache" : ratio);
   w.facts(std::move(facts));
+}
+
+/// "FILE: 20 passes on AVX2 with 2 threads; batch 1, ..." of a profile.
+inline std::string profile_text(const Profile& p) {
+  std::string weights;
+  for (ElementType type : p.weights) {
+    weights += (weights.empty() ? "" : " ") + std::string(name(type));
+  }
+  return p.file + ": " + grouped(p.passes) + " passes on " + p.target + ", threads " +
+         grouped(p.threads) + "; batch " + grouped(p.work.batch) + ", positions " +
+         grouped(p.work.positions) + " from position " + grouped(p.work.start) + ", weights " +
+         weights + ", cache " + p.cache + ", activations " + p.activations + ", mode " + p.mode +
+         ".";
+}
+
+/// What a measurement says, line by line: the label, the figure, what stands beside it.
+inline std::vector<std::array<std::string, 3>> measured_lines(const Card& card, const Measured& m,
+                                                              const Profile& p) {
+  std::vector<std::array<std::string, 3>> lines;
+  auto beside = [](double predicted, double counted, const std::string& unit) {
+    return "the model predicts " + grouped(static_cast<std::size_t>(predicted)) + " " + unit +
+           (counted == predicted
+                ? ""
+                : "; the profile counts " + grouped(static_cast<std::size_t>(counted)));
+  };
+  lines.push_back({"time", seconds_text(m.seconds),
+                   percent_text(m.share) + " of all components" +
+                       (card.instances > 1 ? ", " + grouped(m.blocks) + " blocks together" : "")});
+  if (m.blocks > 1) {
+    lines.push_back({"time of one block", seconds_text(m.median),
+                     "the median; " + seconds_text(m.least) + " to " + seconds_text(m.greatest)});
+  }
+  if (card.cost == nullptr) return lines;
+  lines.push_back({"least time", seconds_text(m.least_seconds),
+                   std::string("for the predicted bytes and FLOPs at the ceilings; ") +
+                       (m.memory_bound ? "reading" : "arithmetic") + " takes longest"});
+  lines.push_back({"of the ceiling", percent_text(m.efficiency()), "least time to measured time"});
+  lines.push_back({"bytes", rate_text(m.bytes_per_second(), "B/s"),
+                   percent_text(m.bytes_per_second() / p.ceilings.read_bytes_per_second) + " of " +
+                       rate_text(p.ceilings.read_bytes_per_second, "B/s") + "; " +
+                       beside(m.predicted_bytes, m.bytes, "bytes")});
+  const double arithmetic = arithmetic_ceiling(p, card);
+  lines.push_back({"FLOPs", rate_text(m.flops_per_second(), "FLOP/s"),
+                   percent_text(m.flops_per_second() / arithmetic) + " of " +
+                       rate_text(arithmetic, "FLOP/s") + "; " +
+                       beside(m.predicted_flops, m.flops, "FLOPs")});
+  return lines;
+}
+
+inline void add_measured(Writer& w, const ModelEntry& entry, const Card& card,
+                         const Request& request) {
+  if (request.profile == nullptr) return;
+  const std::optional<Measured> m = measured(entry, card, *request.profile);
+  if (!m) return;
+  w.heading("Measured");
+  w.paragraph(profile_text(*request.profile));
+  std::vector<std::vector<std::string>> rows{{"", "Measured", "Beside it"}};
+  for (const auto& [label, figure, beside] : measured_lines(card, *m, *request.profile)) {
+    rows.push_back({label, figure, beside});
+  }
+  w.table(std::move(rows));
 }
 
 /// The lines of every file that a card cites, merged in order: the first file's, the second's if
@@ -337,7 +390,8 @@ inline Document document(const ModelEntry& entry, const Card& card, const Reques
                   ", not " + grouped(card.mistake.wrong_figure) + ".");
     }
   }
-  if (request.figures) detail::add_figures(w, card, request);
+  detail::add_figures(w, card, request);
+  detail::add_measured(w, entry, card, request);
   if (card.has_weight) {
     const FileNames names = file_names(card);
     w.heading("Names in files");

@@ -33,13 +33,46 @@ inline std::string scaled(double value, double base, const char* const (&units)[
   std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.2f %s", value, units[unit]);
   return text;
 }
+/// 1.00 GiB (powers of 1024).
 inline std::string bytes_text(std::size_t n) {
   static constexpr const char* units[6] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   return scaled(static_cast<double>(n), 1024, units);
 }
+/// 15.01 GFLOP (powers of 1000).
 inline std::string flops_text(std::size_t n) {
   static constexpr const char* units[6] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"};
   return scaled(static_cast<double>(n), 1000, units);
+}
+
+/// A number below 1000 in three digits, and what follows it: 1.23, 45.6, 789.
+inline std::string three_digits(double value, const std::string& unit) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f ", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value);
+  return text + unit;
+}
+
+/// 1.23 GB/s, 456 MFLOP/s (powers of 1000).
+inline std::string rate_text(double per_second, const std::string& unit) {
+  static constexpr const char* prefixes[6] = {"", "k", "M", "G", "T", "P"};
+  int step = 0;
+  while (per_second >= 999.5 && step < 5) {
+    per_second /= 1000;
+    ++step;
+  }
+  return three_digits(per_second, prefixes[step] + unit);
+}
+
+/// 1.23 ms, 45.6 µs.
+inline std::string seconds_text(double seconds) {
+  const bool whole = seconds >= 0.9995, milli = seconds >= 0.9995e-3;
+  return three_digits(seconds * (whole ? 1 : milli ? 1e3 : 1e6), whole ? "s" : milli ? "ms" : "µs");
+}
+
+/// 12.3 % of a share of 1.
+inline std::string percent_text(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
+  return text;
 }
 
 /// A number without trailing zeros: 1e-05 is 1e-05, 500000 is 500000.
@@ -81,6 +114,7 @@ inline std::size_t elements(const ShapeFacts& shape, const Work& work) {
   return n;
 }
 
+/// The type in which a tensor's elements pass, as cards name it.
 inline std::string_view carrier_name(notation::Carrier carrier) {
   constexpr std::string_view names[] = {"activation type", "float32", "token id", "complex64"};
   return names[static_cast<unsigned char>(carrier)];
@@ -93,6 +127,7 @@ inline std::string calculation(const notation::AccountLine& line) {
   return line.counted ? out : out + " (the embedding table, counted above)";
 }
 
+/// "attention.wq" for a line inside a group.
 inline std::string line_label(const notation::AccountLine& line) {
   return line.group.empty() ? std::string(line.label)
                             : std::string(line.group) + "." + std::string(line.label);
@@ -169,11 +204,28 @@ inline FileNames file_names(const Card& card) {
   return names;
 }
 
-/// On what a count rests.
-inline std::string basis(const Card& card) {
-  return card.parameters == 0
-             ? ""
-             : "Derived from the configured dimensions; no checkpoint was counted for this card.";
+/// A card's parameters as counted from the tensors of a checkpoint, all instances together.
+struct Counted {
+  std::string file;
+  std::size_t parameters = 0;
+};
+
+/// True if a count is what the type says.
+inline bool agrees(const Card& card, const Counted& counted) {
+  return counted.parameters == card.parameters * card.instances;
+}
+
+/// On what a card's count rests: the configuration alone, or (file not empty) a checkpoint too.
+inline std::string basis(const Card& card, const Counted& counted) {
+  if (card.parameters == 0) return "";
+  if (counted.file.empty()) {
+    return "Derived from the configured dimensions; no checkpoint was counted for this card.";
+  }
+  return "Checked against " + counted.file + ": " + grouped(counted.parameters) +
+         " parameters counted from its tensors, " +
+         (agrees(card, counted)
+              ? "as the type says."
+              : "but the type says " + grouped(card.parameters * card.instances) + ".");
 }
 
 /// How the weight lies in files.

@@ -45,12 +45,12 @@ inline LayerStatistics statistics_of(const TensorRecord& record) {
   return s;
 }
 
-/// Of every tensor of a checkpoint that is the card's weight, in the file's order.
-inline std::vector<LayerStatistics> layer_statistics(const Card& card,
+/// Of every tensor of a checkpoint that the card's component applies, in the file's order.
+inline std::vector<LayerStatistics> layer_statistics(const ModelEntry& entry, const Card& card,
                                                      const Checkpoint& checkpoint) {
   std::vector<LayerStatistics> all;
   if (!card.has_weight) return all;
-  const FileNames names = file_names(card);
+  const FileNames names = names_of_applied(entry, card);
   for (const TensorRecord& record : checkpoint.tensors()) {
     const std::string name = with_any_layer(record.name);
     if (name == names.meta || name == names.hugging_face || name == names.gguf) {

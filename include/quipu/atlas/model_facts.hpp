@@ -14,6 +14,7 @@
 
 namespace quipu::atlas {
 
+/// A configuration and what follows from it, in elements and parameters.
 struct ModelFacts {
   std::string_view name;                                          ///< llama3_1_8b
   std::string_view core_model_id, description, huggingface_repo;  ///< empty: a user's own model

@@ -24,13 +24,13 @@ inline constexpr std::string_view page_body = R"html(<body>
   </div>
   <label class="slide"><span>Batch <var>B</var></span><input id="batch" type="range" min="0" max="8" step="1"><output id="batch-out" for="batch"></output></label>
   <label class="slide" id="positions-label"><span>Positions <var>T</var></span><input id="positions" type="range" min="0" max="17" step="1"><output id="positions-out" for="positions"></output></label>
-  <label class="slide"><span>Cached before</span><input id="start" type="range" min="0" max="18" step="1"><output id="start-out" for="start"></output></label>
+  <label class="slide"><span>Cached<span class="hidden"> positions</span></span><input id="start" type="range" min="0" max="18" step="1"><output id="start-out" for="start"></output></label>
   <label class="slide pick"><span>Weights</span><select id="dtype"></select></label>
   <p id="totals" aria-live="polite"></p>
 </section>
 <div class="columns">
   <nav class="map" aria-label="Map of the model">
-    <div class="mapbar"><button id="unfold" type="button" aria-expanded="true">Fold the blocks</button></div>
+    <div class="mapbar"><button id="heat" type="button" aria-pressed="true">Shade by measured time</button> <button id="unfold" type="button" aria-expanded="true">Fold the blocks</button></div>
     <div id="drawing"></div>
     <details class="all"><summary>All cards</summary><ol id="all"></ol></details>
   </nav>

@@ -1,6 +1,7 @@
 // The behaviour of a page: plain JavaScript, no library, no request. It computes FLOPs and bytes
 // with the constants of CostModel (card_json.hpp) in BigInt, so that its numbers equal the
-// library's. Siblings: page.hpp, page_map_js.hpp (the drawing), page_body.hpp, page_css.hpp.
+// library's. Siblings: page.hpp, page_figures_js.hpp (ranks, statistics, measurements),
+// page_map_js.hpp (the drawing), page_body.hpp, page_css.hpp.
 #pragma once
 
 #include <string_view>
@@ -14,7 +15,7 @@ const model = data.model, cards = data.cards;
 const $ = id => document.getElementById(id);
 const byId = new Map(cards.map(c => [c.id, c]));
 for (const c of cards) if (c.alias && !byId.has(c.alias)) byId.set(c.alias, c);
-const state = { id: 'transformer', phase: 'decode', batch: 1, prefill: 512, start: 0, dtype: 'bf16', compare: '', folded: false };
+const state = { id: data.first, phase: 'decode', batch: 1, prefill: 512, start: 0, dtype: 'bf16', compare: '', ranks: 0, folded: false, heat: true };
 
 // --- small helpers ---------------------------------------------------------------------------
 function el(tag, attributes = {}, ...children) {
@@ -67,7 +68,11 @@ function lightable(e) {
 }
 function go(id) { location.hash = '#' + id + settings(); }
 
-// --- addresses: #id;b=1;t=512;at=0;w=bf16;phase=decode;with=model ---------------------------------
+// Without parts of its own; attention, say, costs what its parts cost.
+const single = c => c.id !== 'transformer' && !cards.some(o => o.cost_model && o.id.startsWith(c.id + '.'));
+
+// --- addresses: #id;b=1;t=512;at=0;w=bf16;phase=decode;mp=8;with=model ---------------------------------
+const mostRanks = Math.max(...byId.get('transformer').model_parallel.map(r => r.ranks));
 function settings() {
   let s = '';
   if (state.batch !== 1) s += ';b=' + state.batch;
@@ -75,6 +80,7 @@ function settings() {
   if (state.prefill !== 512) s += ';t=' + state.prefill;
   if (state.dtype !== 'bf16') s += ';w=' + state.dtype;
   if (state.phase !== 'decode') s += ';phase=' + state.phase;
+  if (state.ranks !== mostRanks) s += ';mp=' + state.ranks;
   if (state.compare) s += ';with=' + state.compare;
   return s;
 }
@@ -87,6 +93,7 @@ function readAddress() {
   state.prefill = whole(at.t, 1, 131072, 512);
   state.dtype = data.element_types.includes(at.w) ? at.w : 'bf16';
   state.phase = at.phase === 'prefill' ? 'prefill' : 'decode';
+  state.ranks = byId.get('transformer').model_parallel.some(r => String(r.ranks) === at.mp) ? +at.mp : mostRanks;
   state.compare = data.others.some(o => o.model.name === at.with) ? at.with : '';
   state.id = id.replace(/^layers\.(\d+)(?=\.|$)/, (whole, n) => +n < model.n_layers ? 'layers.N' : whole);
 }
@@ -168,10 +175,11 @@ function workText() {
 function costTable(card) {
   const c = cost(card), n = BigInt(card.parameters.instances);
   const rows = [['FLOPs', c.flops, flopsText], ['Weight bytes read', c.weights, bytesText], ['KV bytes read', c.read, bytesText], ['KV bytes written', c.written, bytesText]]
-    .map(([label, v, text]) => ({ cells: [label, grouped(v), text(v), grouped(v * n)] }));
+    .map(([label, v, text]) => [label, grouped(v), text(v), grouped(v * n)]);
   const bytes = moved(c);
-  rows.push({ cells: ['Arithmetic intensity', bytes ? (Number(c.flops) / Number(bytes)).toPrecision(3) + ' FLOPs a byte' : 'nothing moved', '', ''] });
-  return table(['', 'One instance', '', 'All ' + grouped(n)], rows, [1, 2, 3]);
+  rows.push(['Arithmetic intensity', bytes ? (Number(c.flops) / Number(bytes)).toPrecision(3) + ' FLOPs a byte' : 'nothing moved', '', '']);
+  const columns = n > 1n ? 4 : 3;
+  return table(['', 'One instance', '', 'All ' + grouped(n)].slice(0, columns), rows.map(r => ({ cells: r.slice(0, columns) })), [1, 2, 3]);
 }
 function tensorTable(card) {
   const rows = card.operands.map(o => {
@@ -183,17 +191,26 @@ function tensorTable(card) {
   return table(['', 'Elements', 'Bytes in float32', 'Bytes in bf16'], rows, [1, 2, 3]);
 }
 function ranking() {
-  const inner = new Set(['transformer', 'layers.N', 'layers.N.attention', 'layers.N.feed_forward']);
-  const rows = cards.filter(c => c.cost_model && !inner.has(c.id)).map(c => {
+  const rows = cards.filter(c => c.cost_model && single(c)).map(c => {
     const one = cost(c);
     return { c, bytes: moved(one) * BigInt(c.parameters.instances), flops: one.flops * BigInt(c.parameters.instances) };
   }).filter(r => r.bytes > 0n).sort((a, b) => (b.bytes > a.bytes ? 1 : -1));
   const all = rows.reduce((s, r) => s + r.bytes, 0n);
   return table(['Operation', 'Bytes moved', 'Share', ''], rows.map(r => {
     const share = Number(r.bytes * 10000n / all) / 100;
-    return { cells: [el('a', { href: '#' + r.c.id + settings() }, r.c.name), grouped(r.bytes), share.toFixed(1) + ' %', el('span', { class: 'bar', style: 'width:' + (share * 1.6).toFixed(1) + 'px' })] };
+    return { cells: [el('a', { href: '#' + r.c.id + settings() }, r.c.name), grouped(r.bytes), share.toFixed(1) + ' %', bar(share / 60)] };
   }), [1, 2]);
 }
+const bar = part => el('span', { class: 'bar', style: 'width:' + (Math.min(1, part) * 6).toFixed(2) + 'rem', 'aria-hidden': 'true' });
+// The KV cache of the model after so many positions.
+function cacheTable() {
+  const position = BigInt(model.kv_elements_per_position) * BigInt(state.batch);
+  return table(['Positions', 'Bytes in bf16', '', 'Bytes in float32'], [1, 1024, 4096, 8192, 32768, 131072].map(n => {
+    const bytes = position * BigInt(n) * 2n;
+    return { cells: [grouped(n), grouped(bytes), bytesText(bytes), grouped(bytes * 2n)] };
+  }), [0, 1, 2, 3]);
+}
+
 function source(s) {
   const lines = s.lines.map(([a, b]) => a === b ? a : a + '–' + b).join(', ');
   const name = { direct: 'Direct evidence', contextual: 'Contextual evidence' }[s.evidence] || 'Operation context of a dependency';
@@ -266,13 +283,14 @@ function draw() {
     equations(card),
     factList([...ins.map(o => row('in', o)), ...outs.map(o => row(card.kind === 'tensor' ? 'shape' : 'out', o)), ...counts(card)]),
     ...section('Notes', ...card.notes.map(n => el('p', { class: 'note' }, n.text, n.where ? el('span', { class: 'where' }, ' (' + n.where + ')') : ''))),
-    ...section('Exact accounting', accounting(card), card.weight ? el('p', { class: 'note' }, card.weight.layout) : null, card.basis ? el('p', { class: 'note where' }, card.basis) : null),
+    ...section('Exact accounting', accounting(card), card.weight ? el('p', { class: 'note' }, card.weight.layout) : null, card.basis ? el('p', { class: 'note ' + (!card.checked ? 'where' : card.checked.agrees ? 'good' : 'bad') }, card.basis) : null),
+    ...statistics(card),
     ...section('Explanation', card.explanation ? el('p', {}, card.explanation) : null),
     ...section('Cost', el('p', { class: 'note where', id: 'work-text' }, workText()), card.cost_model ? costTable(card) : tensorTable(card)),
-    ...(card.id === 'transformer' ? section('Bytes moved, by operation', ranking()) : []),
+    ...measuredSection(card),
+    ...(card.id === 'transformer' ? [...section('Bytes moved, by operation', ranking()), ...section('KV cache, by positions', cacheTable())] : []),
     ...(m && (!m.unit || m.wrong_figure !== m.right_figure) ? section('The usual mistake', el('div', { class: 'mistake' }, el('p', {}, m.wrong + ': ' + m.right + '.'), m.unit ? el('p', {}, el('strong', {}, grouped(m.right_figure)), ' ' + m.unit + ', not ', el('s', {}, grouped(m.wrong_figure)), '.') : null)) : []),
-    ...section('Over several ranks', card.model_parallel.length ? el('p', { class: 'note' }, card.model_parallel_text) : null,
-      card.model_parallel.length > 1 ? table(['Ranks', 'Parameters a rank'], card.model_parallel.map(r => ({ cells: [String(r.ranks), grouped(r.parameters_of_rank)] })), [1]) : null),
+    ...ranksSection(card),
     ...section('Symbols', table(['Symbol', 'Meaning', 'In the code', 'Shape'], card.operands.map(o => ({ cells: [symbolButton(o.symbol), o.symbol.meaning, el('code', {}, o.symbol.code), o.shape.length ? axes(o) : 'a number'] })))),
     ...(card.weight ? section('Names in files', factList([['Meta', card.weight.names.meta], ['Hugging Face', card.weight.names.hugging_face], ['GGUF', card.weight.names.gguf]].map(([k, v]) => [k, v ? el('code', {}, v) : 'none: the embedding table is applied']))) : []),
     ...comparison(card),
@@ -308,7 +326,7 @@ function controls() {
   $('compare').value = state.compare;
   const kv = BigInt(model.kv_elements_per_position) * BigInt(cacheBytes()) * BigInt(state.batch) * BigInt(state.start + positions());
   const c = cost(byId.get('transformer'));
-  $('totals').textContent = 'Whole model: ' + flopsText(c.flops) + ', ' + bytesText(moved(c)) + ' moved, KV cache ' + grouped(kv) + ' bytes';
+  $('totals').replaceChildren(el('span', { class: 'hidden' }, 'Whole model: '), flopsText(c.flops) + ' · ' + bytesText(moved(c)) + ' moved · KV cache ' + grouped(kv) + ' bytes');
 }
 function changed() { history.replaceState(null, '', '#' + state.id + settings()); refresh(); }
 function refresh() { controls(); draw(); }
@@ -339,7 +357,7 @@ function hits(query) {
       return places.length ? [{ card: c, why: places.join(' · ') }] : [];
     });
   }
-  const rank = c => c.id.toLowerCase() === q ? 0 : c.name.toLowerCase().startsWith(q) ? 1 : c.id.toLowerCase().split('.').includes(q) ? 2 : c.name.toLowerCase().includes(q) ? 3 : c.id.toLowerCase().includes(q) ? 4 : (c.description + ' ' + c.code + ' ' + (c.weight ? Object.values(c.weight.names).join(' ') : '')).toLowerCase().includes(q) ? 5 : 9;
+  const rank = c => c.id.toLowerCase() === q ? 0 : c.name.toLowerCase().startsWith(q) ? 1 : c.id.toLowerCase().split('.').includes(q) ? 2 : c.name.toLowerCase().includes(q) ? 3 : c.id.toLowerCase().includes(q) ? 4 : (c.description + ' ' + c.code + ' ' + c.explanation + ' ' + c.notes.map(n => n.text).join(' ') + ' ' + (c.usual_mistake ? c.usual_mistake.wrong + ' ' + c.usual_mistake.unit : '') + ' ' + (c.weight ? Object.values(c.weight.names).join(' ') : '')).toLowerCase().includes(q) ? 5 : 9;
   return cards.map(c => ({ card: c, why: c.id, rank: rank(c) })).filter(h => h.rank < 9).sort((a, b) => a.rank - b.rank);
 }
 let chosen = 0, found = [];

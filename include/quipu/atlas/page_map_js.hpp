@@ -14,34 +14,50 @@ function svg(tag, attributes, ...children) {
   e.append(...children);
   return e;
 }
+// What is said of a node where the pointer or the focus is.
+function said(card) {
+  const m = card.measured;
+  return card.name + ', ' + card.kind + (m ? ', ' + m.lines[0][1] + ', ' + (100 * m.share).toFixed(1) + ' % of the measured time' : '');
+}
 // Makes an element of the drawing lead to its card and light with its symbols.
-function mapped(group, id, label) {
-  const card = byId.get(id);
+function mapped(group, id) {
   group.dataset.light = id;
-  group.append(svg('title', {}, document.createTextNode(label || (card ? card.name : id))));
+  group.setAttribute('tabindex', '-1');  // what listens for focus is a tab stop in Chromium, unless told otherwise
+  group.append(svg('title', {}, document.createTextNode(said(byId.get(id)))));
   lightable(group);
   group.addEventListener('click', e => { e.stopPropagation(); go(id); });
   return group;
 }
-function focusable(group, label) {
+function focusable(group) {
   group.setAttribute('tabindex', '0');
   group.setAttribute('role', 'link');
-  group.setAttribute('aria-label', label);
+  group.setAttribute('aria-label', said(byId.get(group.dataset.light)));
   group.addEventListener('keydown', e => { if (e.key === 'Enter' || e.key === ' ') { e.preventDefault(); go(group.dataset.light); } });
   return group;
+}
+// The measured share of the time as a shade inside a node: the slowest component is darkest.
+const mostShare = Math.max(0, ...cards.filter(c => c.measured && single(c)).map(c => c.measured.share));
+function shade(group, card) {
+  if (!state.heat || !card.measured || !single(card)) return;
+  const over = group.firstElementChild.cloneNode();
+  over.setAttribute('class', 'heat');
+  over.setAttribute('fill-opacity', (card.measured.share / mostShare).toFixed(3));
+  group.firstElementChild.after(over);
+  group.classList.add('shaded');
 }
 function box(id, x, y, w, h, text, small) {
   const card = byId.get(id);
   const g = svg('g', { class: 'node ' + card.kind });
   g.append(svg('rect', { x, y, width: w, height: h, rx: card.kind === 'tensor' ? h / 2 : 5 }),
     svg('text', { x: x + w / 2, y: y + h / 2 + 4, 'text-anchor': 'middle', class: small ? 'small' : '' }, document.createTextNode(text)));
-  return focusable(mapped(g, id), card.name + ', ' + card.kind);
+  shade(g, card);
+  return focusable(mapped(g, id));
 }
 function frame(id, x, y, w, h, text) {
   const card = byId.get(id);
   const g = svg('g', { class: 'node frame ' + card.kind });
   g.append(svg('rect', { x, y, width: w, height: h, rx: 8 }), svg('text', { x: x + w - 10, y: y + 16, 'text-anchor': 'end', class: 'small' }, document.createTextNode(text)));
-  return focusable(mapped(g, id), card.name + ', ' + card.kind);
+  return focusable(mapped(g, id));
 }
 function edge(id, points, kind = '') {
   const d = 'M' + points.map(p => p.join(' ')).join('L');
@@ -53,7 +69,8 @@ function plus(id, x, y) {
   const card = byId.get(id);
   const g = svg('g', { class: 'node ' + card.kind });
   g.append(svg('circle', { cx: x, cy: y, r: 12 }), svg('path', { d: `M${x - 6} ${y}H${x + 6}M${x} ${y - 6}V${y + 6}`, stroke: 'currentColor', 'stroke-width': 1.6 }));
-  return focusable(mapped(g, id), card.name + ', ' + card.kind);
+  shade(g, card);
+  return focusable(mapped(g, id));
 }
 function drawMap() {
   const open = !state.folded, left = 60, end = open ? 676 : 182;
@@ -98,8 +115,10 @@ function drawMap() {
   $('drawing').replaceChildren(root);
   $('unfold').textContent = open ? 'Fold the blocks' : 'Unfold the blocks';
   $('unfold').setAttribute('aria-expanded', String(open));
+  $('heat').setAttribute('aria-pressed', String(state.heat));
 }
 $('unfold').addEventListener('click', () => { state.folded = !state.folded; drawMap(); draw(); });
+$('heat').addEventListener('click', () => { state.heat = !state.heat; drawMap(); draw(); });
 
 // --- start ---------------------------------------------------------------------------------------
 $('title').textContent = model.title;
@@ -108,8 +127,9 @@ if (matchMedia('(prefers-color-scheme: dark)').matches) document.documentElement
 $('dtype').append(...data.element_types.map(t => el('option', { value: t }, t)));
 $('compare').append(el('option', { value: '' }, 'nothing'), ...data.others.filter(o => o.model.name !== model.name).map(o => el('option', { value: o.model.name }, o.model.title)));
 $('all').append(...cards.map(c => el('li', {}, el('a', { 'data-id': c.id, href: '#' + c.id }, c.name))));
+$('heat').hidden = !data.profile;
 const asked = data.work;
-Object.assign(state, { batch: asked.batch, start: asked.start, dtype: asked.weights, phase: asked.positions > 1 ? 'prefill' : 'decode', prefill: asked.positions > 1 ? asked.positions : 512 });
+Object.assign(state, { ranks: mostRanks, batch: asked.batch, start: asked.start, dtype: asked.weights, phase: asked.positions > 1 ? 'prefill' : 'decode', prefill: asked.positions > 1 ? asked.positions : 512 });
 drawMap();
 function arrive(first) {
   if (location.hash.length > 1) readAddress();

@@ -3,6 +3,7 @@
 
 namespace quipu {
 
+/// Models in an order; an engine and an atlas are made of one.
 template <class... Models>
 struct ModelList {};
 

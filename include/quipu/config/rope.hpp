@@ -75,6 +75,7 @@ constexpr float scaled_inverse_frequency(float f, llama3_scaling s) {
       static_cast<float>(s.high - s.low);
   return (1.0f - smooth) * f / factor + smooth * f;
 }
+/// Unscaled: the frequency itself.
 constexpr float scaled_inverse_frequency(float f, none) { return f; }
 
 /// The inverse frequencies of a configuration: head_dim / 2 values, radians a position.

@@ -19,25 +19,25 @@ namespace quipu {
 template <class Rule, class... Facts>
 struct model_rule_broken;
 
-// The rules.
+// The rules, named for what must hold.
 struct kv_heads_must_divide_heads;
-struct heads_must_divide_dim;  // unless head_dim is given as a number
-struct head_dim_must_be_even;  // rotary embedding turns pairs
+struct heads_must_divide_dim;  ///< unless head_dim is given as a number
+struct head_dim_must_be_even;  ///< rotary embedding turns pairs
 struct field_must_be_positive;
 struct field_is_missing;
-struct foreign_name;   // a field under another project's name
-struct misspelt_name;  // a field one slip away from ours
+struct foreign_name;   ///< a field under another project's name
+struct misspelt_name;  ///< a field one slip away from ours
 struct norm_eps_must_be_positive;
 struct rope_theta_must_exceed_one;
 struct scaling_factor_must_be_positive;
-struct scaling_bands_must_be_ordered;  // 0 < low < high, original_positions > 0
+struct scaling_bands_must_be_ordered;  ///< 0 < low < high, original_positions > 0
 struct ffn_must_be_rule_or_width;
 struct head_dim_must_be_from_heads_or_number;
 struct rope_scaling_must_be_none_or_llama3_scaling;
 struct output_must_be_separate_or_tied;
 struct ffn_dim_multiplier_must_be_positive;
 
-// The facts.
+// The facts: a field of the configuration and its value, or what to write instead of a name.
 template <long long Value>
 struct dim_is;
 template <long long Value>
@@ -68,31 +68,27 @@ struct output;
 }  // namespace field
 
 // Names that people bring from elsewhere or that are one slip away, each with ours.
-#define QUIPU_FOREIGN_NAMES(X)                                                                \
-  X(hidden_size, dim)                                                                         \
-  X(n_embd, dim)                                                                              \
-  X(d_model, dim)                                                                             \
-  X(embedding_length, dim) X(model_dim, dim) X(intermediate_size, ffn) X(hidden_dim, ffn)     \
-      X(ffn_dim, ffn) X(feed_forward_length, ffn) X(num_hidden_layers, n_layers)              \
-          X(num_layers, n_layers) X(block_count, n_layers) X(num_heads, n_heads)              \
-              X(num_attention_heads, n_heads) X(head_count, n_heads)                          \
-                  X(num_key_value_heads, n_kv_heads) X(num_kv_heads, n_kv_heads)              \
-                      X(head_count_kv, n_kv_heads) X(n_query_groups, n_kv_heads)              \
-                          X(vocabulary_size, vocab_size) X(padded_vocab_size, vocab_size)     \
-                              X(rms_norm_eps, norm_eps) X(layer_norm_rms_epsilon, norm_eps)   \
-                                  X(rms_eps, norm_eps) X(rope_freq_base, rope_theta)          \
-                                      X(rope_base, rope_theta) X(tie_word_embeddings, output) \
-                                          X(multiple_of, ffn) X(ffn_dim_multiplier, ffn)
-#define QUIPU_MISSPELT_NAMES(X)                                                                    \
-  X(dims, dim)                                                                                     \
-  X(n_layer, n_layers)                                                                             \
-  X(layers, n_layers)                                                                              \
-  X(n_head, n_heads) X(heads, n_heads) X(n_kv_head, n_kv_heads) X(n_heads_kv, n_kv_heads)          \
-      X(kv_heads, n_kv_heads) X(n_head_kv, n_kv_heads) X(n_vocab, vocab_size) X(vocab, vocab_size) \
-          X(vocabsize, vocab_size) X(eps, norm_eps) X(norm_epsilon, norm_eps) X(epsilon, norm_eps) \
-              X(theta, rope_theta) X(rope_scale, rope_scaling) X(rope_scalings, rope_scaling)      \
-                  X(n_ffn, ffn) X(ffn_size, ffn) X(headdim, head_dim) X(head_size, head_dim)       \
-                      X(outputs, output)
+// clang-format off
+#define QUIPU_FOREIGN_NAMES(X)                                                              \
+  X(hidden_size, dim) X(n_embd, dim) X(d_model, dim) X(embedding_length, dim)               \
+  X(model_dim, dim) X(intermediate_size, ffn) X(hidden_dim, ffn) X(ffn_dim, ffn)            \
+  X(feed_forward_length, ffn) X(num_hidden_layers, n_layers) X(num_layers, n_layers)        \
+  X(block_count, n_layers) X(num_heads, n_heads) X(num_attention_heads, n_heads)            \
+  X(head_count, n_heads) X(num_key_value_heads, n_kv_heads) X(num_kv_heads, n_kv_heads)     \
+  X(head_count_kv, n_kv_heads) X(n_query_groups, n_kv_heads) X(vocabulary_size, vocab_size) \
+  X(padded_vocab_size, vocab_size) X(rms_norm_eps, norm_eps)                                \
+  X(layer_norm_rms_epsilon, norm_eps) X(rms_eps, norm_eps) X(rope_freq_base, rope_theta)    \
+  X(rope_base, rope_theta) X(tie_word_embeddings, output) X(multiple_of, ffn)               \
+  X(ffn_dim_multiplier, ffn)
+#define QUIPU_MISSPELT_NAMES(X)                                                              \
+  X(dims, dim) X(n_layer, n_layers) X(layers, n_layers) X(n_head, n_heads) X(heads, n_heads) \
+  X(n_kv_head, n_kv_heads) X(n_heads_kv, n_kv_heads) X(kv_heads, n_kv_heads)                 \
+  X(n_head_kv, n_kv_heads) X(n_vocab, vocab_size) X(vocab, vocab_size)                       \
+  X(vocabsize, vocab_size) X(eps, norm_eps) X(norm_epsilon, norm_eps) X(epsilon, norm_eps)   \
+  X(theta, rope_theta) X(rope_scale, rope_scaling) X(rope_scalings, rope_scaling)            \
+  X(n_ffn, ffn) X(ffn_size, ffn) X(headdim, head_dim) X(head_size, head_dim)                 \
+  X(outputs, output)
+// clang-format on
 
 /// The names of those lists as types, for messages.
 namespace name_found {
@@ -219,34 +215,27 @@ consteval auto broken_number() {
   QUIPU_POSITIVE(n_heads)
   QUIPU_POSITIVE(vocab_size)
 #undef QUIPU_POSITIVE
-      if constexpr (!(kv_heads_of<M>() > 0)) {
+  if constexpr (!(kv_heads_of<M>() > 0)) {
     return type_is<
         model_rule_broken<field_must_be_positive, field_is<field::n_kv_heads, kv_heads_of<M>()>>>{};
-  }
-  else if constexpr (static_cast<long long>(M::n_heads) % kv_heads_of<M>() != 0) {
+  } else if constexpr (static_cast<long long>(M::n_heads) % kv_heads_of<M>() != 0) {
     return type_is<model_rule_broken<kv_heads_must_divide_heads,
                                      n_heads_is<static_cast<long long>(M::n_heads)>,
                                      n_kv_heads_is<kv_heads_of<M>()>>>{};
-  }
-  else if constexpr (std::is_same_v<bare<decltype(head_dim_choice<M>())>, from_heads> &&
-                     static_cast<long long>(M::dim) % static_cast<long long>(M::n_heads) != 0) {
+  } else if constexpr (std::is_same_v<bare<decltype(head_dim_choice<M>())>, from_heads> &&
+                       static_cast<long long>(M::dim) % static_cast<long long>(M::n_heads) != 0) {
     return type_is<model_rule_broken<heads_must_divide_dim, dim_is<static_cast<long long>(M::dim)>,
                                      n_heads_is<static_cast<long long>(M::n_heads)>>>{};
-  }
-  else if constexpr (!(head_dim_of<M>() > 0)) {
+  } else if constexpr (!(head_dim_of<M>() > 0)) {
     return type_is<
         model_rule_broken<field_must_be_positive, field_is<field::head_dim, head_dim_of<M>()>>>{};
-  }
-  else if constexpr (head_dim_of<M>() % 2 != 0) {
+  } else if constexpr (head_dim_of<M>() % 2 != 0) {
     return type_is<model_rule_broken<head_dim_must_be_even, head_dim_is<head_dim_of<M>()>>>{};
-  }
-  else if constexpr (!(M::norm_eps > 0 && M::norm_eps < 1)) {
+  } else if constexpr (!(M::norm_eps > 0 && M::norm_eps < 1)) {
     return type_is<model_rule_broken<norm_eps_must_be_positive, field::norm_eps>>{};
-  }
-  else if constexpr (!(M::rope_theta > 1 && M::rope_theta < 1e30)) {
+  } else if constexpr (!(M::rope_theta > 1 && M::rope_theta < 1e30)) {
     return type_is<model_rule_broken<rope_theta_must_exceed_one, field::rope_theta>>{};
-  }
-  else {
+  } else {
     return type_is<check_passed>{};
   }
 }

@@ -8,7 +8,9 @@
 
 namespace quipu {
 
+/// B sequences, known at run time.
 using BatchDim = dim<axis::batch>;
+/// T new positions of each, known at run time.
 using PositionsDim = dim<axis::positions>;
 
 /// Token ids: [B batch, T positions].

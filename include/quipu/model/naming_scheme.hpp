@@ -12,6 +12,7 @@ namespace quipu {
 ///                 put q and k back into Meta's order, so rows are as in `meta`
 enum class NamingScheme : unsigned char { meta, hugging_face, gguf };
 
+/// "meta", "hugging_face" or "gguf".
 constexpr std::string_view name(NamingScheme scheme) {
   constexpr std::string_view names[] = {"meta", "hugging_face", "gguf"};
   return names[static_cast<unsigned char>(scheme)];

@@ -72,13 +72,7 @@ struct QueryProjection
     using symbols = notation::Symbols<notation::out<symbol::q, typename of::Out>>;
     static constexpr auto equations = notation::equations();
     static consteval notation::SourceList sources() {
-      return notation::cite<M>(
-                 {{"attn-qkv",
-                   notation::Evidence::contextual,
-                   "Three bias-free projections of the same normalised input are read as heads.",
-                   {{100, 120}, {154, 154}, {156, 158}},
-                   {{118, 138}, {172, 176}},
-                   {"ColumnParallelLinear", "self.wq(x)"}}}) +
+      return notation::query_key_value<M>() +
              notation::catalogue_sources<M>::records(notation::Evidence::contextual);
     }
   };

@@ -14,8 +14,10 @@
 
 namespace quipu {
 
+/// The model-parallel size that was asked for.
 template <std::size_t Ranks>
 struct ranks_are;
+/// The sizes that would do.
 template <std::size_t... Sizes>
 struct legal_sizes_are;
 

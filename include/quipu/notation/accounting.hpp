@@ -30,8 +30,10 @@ struct AccountLine {
   }
 };
 
+/// The lines of one card.
 using Account = SmallList<AccountLine, 12>;
 
+/// Their sum in parameters; SizeError past the range of an integer.
 constexpr std::size_t total(const Account& account) {
   std::size_t n = 0;
   for (const AccountLine& line : account) n = checked_add(n, line.parameters(), "parameters");

@@ -22,8 +22,10 @@
 
 namespace quipu::notation {
 
+/// What a card is of: a named tensor, a component with weights, one without.
 enum class Kind : unsigned char { tensor, learned, operation };
 
+/// "tensor", "learned" or "operation".
 constexpr std::string_view name(Kind kind) {
   constexpr std::string_view names[] = {"tensor", "learned", "operation"};
   return names[static_cast<unsigned char>(kind)];
@@ -34,6 +36,7 @@ struct Note {
   std::string_view text;
   std::string_view where = "";
 };
+/// The remarks of one card.
 using Notes = SmallList<Note, 4>;
 
 /// The usual mistake beside the right figure. Without a unit there are no figures to show.

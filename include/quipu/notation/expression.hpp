@@ -21,6 +21,7 @@ struct pairs {
 
 namespace notation {
 
+/// A symbol, or what operators made of symbols.
 template <class E>
 concept Expression = std::is_base_of_v<expression, E>;
 
@@ -45,36 +46,44 @@ struct At : expression {};
 template <class Axis, class A>
 struct Concat : expression {};
 
+/// Two sides that must have one shape.
 template <class L, class R>
 struct Equation {
   using left = L;
   using right = R;
 };
 
+/// a W: the last axis of a against the first of W.
 template <Expression A, Expression B>
 constexpr Product<A, B> operator*(A, B) {
   return {};
 }
+/// Element by element; the smaller shape is repeated along the axes that it lacks.
 template <Expression A, Expression B>
 constexpr Sum<A, B> operator+(A, B) {
   return {};
 }
+/// Every element of a by the scalar b.
 template <Expression A, Expression B>
 constexpr Quotient<A, B> operator/(A, B) {
   return {};
 }
+/// States that both sides are equal.
 template <Expression A, Expression B>
 constexpr Equation<A, B> operator==(A, B) {
   return {};
 }
+/// The product element by element.
 template <Expression A, Expression B>
 constexpr Hadamard<A, B> hadamard(A, B) {
   return {};
 }
+/// The product of every element of a with every one of b.
 template <Expression A, Expression B>
 constexpr Outer<A, B> outer(A, B) {
   return {};
 }
+/// The rows of the table a that the indices b name.
 template <Expression A, Expression B>
 constexpr Lookup<A, B> lookup(A, B) {
   return {};
@@ -187,6 +196,7 @@ enum class Role : unsigned char { input, output, weight, given };
 /// reference's runs), float32 always, token numbers, complex.
 enum class Carrier : unsigned char { activation, f32, token, complex64 };
 
+/// A symbol with its role, shape and carrier in one component; written with the aliases below.
 template <Role R, class Symbol, class S, Carrier C>
 struct binding {
   static constexpr Role role = R;
@@ -207,8 +217,10 @@ struct applied_shape<W, true> {
 };
 }  // namespace detail
 
+/// A tensor that the component reads, of shape X.
 template <const auto& S, class X, Carrier C = Carrier::activation>
 using in = binding<Role::input, std::remove_cvref_t<decltype(S)>, X, C>;
+/// A tensor that it makes, of shape X.
 template <const auto& S, class X, Carrier C = Carrier::activation>
 using out = binding<Role::output, std::remove_cvref_t<decltype(S)>, X, C>;
 /// A weight, applied as in x out.
@@ -435,6 +447,7 @@ using shape_in = detail::shape_t<Env, E>;
 template <class... Equations>
 struct EquationList {};
 
+/// equations(L == z * W_out, ...).
 template <class... L, class... R>
 constexpr EquationList<Equation<L, R>...> equations(Equation<L, R>...) {
   return {};

@@ -86,9 +86,21 @@ constexpr SourceList operator+(SourceList a, const SourceList& b) {
   return a;
 }
 
+/// What queries, keys and values as tensors have in common: three projections of one input.
+template <class M>
+consteval SourceList query_key_value() {
+  return cite<M>({{"attn-qkv",
+                   Evidence::contextual,
+                   "Three bias-free projections of the same normalised input are read as heads.",
+                   {{100, 120}, {154, 154}, {156, 158}},
+                   {{118, 138}, {172, 176}},
+                   {"ColumnParallelLinear", "self.wq(x)"}}});
+}
+
 // How FairScale stores and applies the three kinds of layers. The reference's requirements.txt
 // names fairscale without a version; 0.4.13 is what was read.
 
+/// Of wq, wk, wv, w1, w3 and output.
 consteval SourceList column_parallel_storage() {
   return {
       source("linear-storage", Evidence::dependency_context,
@@ -97,6 +109,7 @@ consteval SourceList column_parallel_storage() {
              files::fairscale_layers, {{258, 262}, {286, 290}},
              {"output_size_per_partition", "copy_to_model_parallel_region"})};
 }
+/// Of wo and w2.
 consteval SourceList row_parallel_storage() {
   return {source("linear-storage", Evidence::dependency_context,
                  "FairScale 0.4.13 keeps a row-parallel weight output features first, hands it to "
@@ -105,6 +118,7 @@ consteval SourceList row_parallel_storage() {
                  files::fairscale_layers, {{342, 349}, {373, 387}},
                  {"input_size_per_partition", "reduce_from_model_parallel_region"})};
 }
+/// Of tok_embeddings.
 consteval SourceList vocabulary_parallel_storage() {
   return {source("embedding-storage", Evidence::dependency_context,
                  "FairScale 0.4.13 gives each rank a range of the vocabulary's rows, masks tokens "

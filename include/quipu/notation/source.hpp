@@ -20,6 +20,7 @@ enum class Evidence : unsigned char {
   dependency_context,  ///< how a dependency of the reference carries the operation out
 };
 
+/// How a card writes it.
 constexpr std::string_view name(Evidence e) {
   constexpr std::string_view names[] = {"direct", "contextual",
                                         "operation context of a dependency"};
@@ -60,6 +61,7 @@ struct SmallList {
   constexpr const T& operator[](std::size_t i) const { return items[i]; }
 };
 
+/// The ranges of one record, in the file's order.
 using Lines = SmallList<LineRange, 4>;
 /// What must stand in a record's lines: words of the file's code.
 using Tokens = SmallList<std::string_view, 4>;
@@ -74,6 +76,7 @@ struct Source {
   Tokens tokens;
 };
 
+/// The records of one card.
 using SourceList = SmallList<Source, 8>;
 
 // Not constexpr on purpose: a record that reaches one of these at compile time is an error that

@@ -8,6 +8,7 @@
 
 namespace quipu::notation {
 
+/// What a node does with those below it.
 enum class Operator : unsigned char {
   name,
   equals,
@@ -35,6 +36,7 @@ struct Node {
 /// An equation; the root is the last node.
 using Tree = SmallList<Node, 20>;
 
+/// The equations of one component.
 using TreeList = SmallList<Tree, 3>;
 
 namespace detail {

@@ -10,6 +10,7 @@ namespace quipu {
 /// layers and the vocabulary-parallel embedding), by input columns (row parallel layers).
 enum class ShardAxis : unsigned char { none, rows, columns };
 
+/// "none", "rows" or "columns".
 constexpr std::string_view name(ShardAxis axis) {
   return axis == ShardAxis::none ? "none" : axis == ShardAxis::rows ? "rows" : "columns";
 }

@@ -11,6 +11,7 @@ namespace quipu {
 /// extent is 1; `symbol` stands for a dynamic extent.
 namespace axis {
 
+/// Independent sequences computed together: B.
 struct batch {
   static constexpr std::string_view name = "batch", singular = "batch", symbol = "B";
 };

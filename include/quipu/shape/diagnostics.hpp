@@ -13,24 +13,34 @@
 
 namespace quipu {
 
+/// An extent that was needed, in elements.
 template <std::size_t Value>
 struct expected {};
+/// The extent that stood there, in elements.
 template <std::size_t Value>
 struct found {};
+/// The axis that was needed.
 template <class Axis>
 struct expected_axis {};
+/// The axis that stood there.
 template <class Axis>
 struct found_axis {};
+/// The weight that a component applies, by its identity.
 template <class Id>
 struct expected_weight {};
+/// The weight that it was given.
 template <class Id>
 struct found_weight {};
+/// The extent of an axis, in elements.
 template <std::size_t Value>
 struct extent_is {};
+/// The extent that each of several equal blocks should have.
 template <std::size_t Value>
 struct block_is {};
+/// The outer factor of a split axis.
 template <std::size_t Value>
 struct outer_is {};
+/// The inner factor of a split axis.
 template <std::size_t Value>
 struct inner_is {};
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "quipu/shape/checked.hpp"
@@ -17,6 +18,7 @@ namespace quipu {
 struct bf16 {
   std::uint16_t bits;
 };
+/// IEEE half; see bf16.
 struct f16 {
   std::uint16_t bits;
 };
@@ -36,6 +38,7 @@ enum class ElementType : std::uint8_t {
   q6_k
 };
 
+/// How many element types there are.
 inline constexpr std::size_t element_type_count = 11;
 
 /// Facts of an element type: elements of a block and bytes of a block (1 and sizeof for plain
@@ -65,11 +68,22 @@ inline constexpr std::array<ElementTypeInfo, element_type_count> element_type_ta
 }};
 }  // namespace detail
 
+/// The facts of an element type.
 constexpr const ElementTypeInfo& info(ElementType type) {
   return detail::element_type_table[static_cast<std::size_t>(type)];
 }
 
+/// Its name as files and options write it: "q8_0".
 constexpr std::string_view name(ElementType type) { return info(type).name; }
+
+/// The type of a name ("q8_0"), or nothing.
+constexpr std::optional<ElementType> element_type_named(std::string_view text) {
+  for (std::size_t t = 0; t < element_type_count; ++t) {
+    const auto type = static_cast<ElementType>(t);
+    if (name(type) == text) return type;
+  }
+  return std::nullopt;
+}
 
 /// Bytes of a row of n elements as a file stores it; n must be a multiple of the block.
 constexpr std::size_t row_bytes(ElementType type, std::size_t n) {

@@ -13,6 +13,7 @@
 
 namespace quipu {
 
+/// How a matrix lies in memory: row by row, or packed in panels of panel_outputs rows.
 enum class Layout : unsigned char { row_major, panels };
 
 /// Outputs side by side in a packed panel: the float32 lanes of AVX-512, two AVX2 vectors, four of
@@ -23,6 +24,7 @@ inline constexpr std::size_t panel_outputs = 16;
 /// within a panel of 512, panels are added in order.
 inline constexpr std::size_t sum_panel = 512;
 
+/// A weight [rows, cols] = [out, in] in memory that someone else owns, of any element type.
 struct MatrixView {
   const std::byte* data = nullptr;
   std::size_t rows = 0;        ///< outputs

@@ -14,6 +14,7 @@
 
 namespace quipu {
 
+/// A tensor of shape S (row-major, some extents dynamic) over elements that someone else owns.
 template <class T, class S>
 class TensorView {
  public:
