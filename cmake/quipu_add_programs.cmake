@@ -29,7 +29,7 @@ function(quipu_add_programs)
   string(MAKE_C_IDENTIFIER "${arg_NAME}_engine" engine)
   quipu_add_engine(${engine} HEADER "${arg_HEADER}" MODELS ${arg_MODELS}
                    INCLUDE_DIRECTORIES ${arg_INCLUDE_DIRECTORIES})
-  foreach(program IN ITEMS generate inspect atlas trace convert)
+  foreach(program IN ITEMS generate inspect atlas trace convert bench)
     set(name "${arg_NAME}-${program}")
     add_executable(${name} "${source_dir}/quipu_${program}.cpp")
     target_link_libraries(${name} PRIVATE CLI11::CLI11 fmt::fmt)

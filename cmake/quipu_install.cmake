@@ -32,7 +32,7 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples/" DESTINATION "${quipu_config_
 
 # At the end of the top-level list, when the programs are known.
 function(quipu_install_programs)
-  foreach(program IN ITEMS generate inspect atlas trace convert)
+  foreach(program IN ITEMS generate inspect atlas trace convert bench)
     if(TARGET quipu-${program})
       install(TARGETS quipu-${program} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT programs)
     endif()

@@ -11,6 +11,8 @@
 #include <random>
 
 #include "program.hpp"
+#include "quipu/checkpoint/atomic_file.hpp"
+#include "quipu/engine/profile.hpp"
 #include "quipu/generate/generator.hpp"
 #include "quipu/generate/stop_text.hpp"
 #include "quipu/text/chat.hpp"
@@ -19,8 +21,8 @@
 namespace {
 
 struct Arguments {
-  std::string file, prompt, prompt_file, model, system, cache = "f32", activations = "f32",
-                                                        mode = "f32";
+  std::string file, prompt, prompt_file, model, system, profile, cache = "f32", activations = "f32",
+                                                                 mode = "f32";
   std::int64_t max_tokens = 256;  // -1: no limit
   std::optional<std::size_t> context;
   std::size_t threads = 0, chunk = 512;
@@ -172,6 +174,20 @@ Output generate_text(const Arguments& a, const quipu::Tokenizer& tokenizer,
   return out;
 }
 
+/// The decode passes, one token each, that ended at the session's last position.
+void write_profile(const std::string& path, const quipu::Session& session,
+                   const quipu::PassTimes& times) {
+  if (times.passes() == 0)
+    quipu::raise<quipu::ArgumentError>("--profile: no token was decoded after the first");
+  const quipu::Model& model = session.model();
+  const quipu::Ceilings ceilings = quipu::measure_ceilings(model.probes(), model.executor());
+  const quipu::PassShape shape{.at = session.length() - (times.passes() + 1) / 2};
+  const quipu::Profile profile = quipu::make_profile(session, times, shape, ceilings);
+  quipu::AtomicFile file(path);
+  file.write(quipu::to_json(profile).dump(1) + "\n");
+  file.commit();
+}
+
 int generate(const Arguments& a) {
   using program::Clock;
   quipu::validate(a.sampling);
@@ -223,6 +239,8 @@ int generate(const Arguments& a) {
     progress(what, done, total);
   });
   const double prompt_seconds = program::seconds_since(prompt_start);
+  quipu::PassTimes pass_times;
+  if (!a.profile.empty()) session.set_profile(pass_times.hook());
   const auto start = Clock::now();
   const Output out = generate_text(a, tokenizer, generator);
   const double seconds = program::seconds_since(start);
@@ -231,6 +249,7 @@ int generate(const Arguments& a) {
   const auto rate = [](std::size_t n, double s) {
     return s > 0 ? static_cast<double>(n) / s : 0.0;
   };
+  if (!a.profile.empty()) write_profile(a.profile, session, pass_times);
   // The first token is chosen from the prompt's logits: one pass fewer than tokens.
   const std::size_t passes = out.ids.empty() ? 0 : out.ids.size() - 1;
   if (a.json) {
@@ -337,6 +356,9 @@ int main(int argc, char** argv) {
                "Use the weights in the mapped file instead of packing them");
   app.add_flag("--reference-rope", a.reference_rope,
                "Scale rotary frequencies by 8 as the pinned reference does for every model");
+  app.add_option("--profile", a.profile,
+                 "Write where the time of the decode passes went, as JSON; slows them a little")
+      ->type_name("FILE");
   app.add_flag("--json", a.json, "One JSON object on stdout instead of the text");
   app.add_flag("--logprobs", a.log_probabilities,
                "With --json: the log-probability of each generated token");

@@ -10,6 +10,7 @@
 #include "quipu/engine/make_engine.hpp"
 #include "quipu/generate/generator.hpp"
 #include "quipu/quipu.hpp"
+#include "quipu/simd/probes-inl.hpp"
 #include "quipu/simd/transformer-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -29,8 +30,9 @@ namespace quipu {
 /// The engine of these models for the processor that the program is compiled for.
 template <class... Models>
 const Engine& static_engine() {
-  static const Engine engine = make_engine<ModelList<Models...>>(
-      &HWY_NAMESPACE::StaticForward<ModelList<Models...>>, &HWY_NAMESPACE::StaticTarget);
+  static const Engine engine =
+      make_engine<ModelList<Models...>>(&HWY_NAMESPACE::StaticForward<ModelList<Models...>>,
+                                        &HWY_NAMESPACE::StaticTarget, &HWY_NAMESPACE::Probes);
   return engine;
 }
 

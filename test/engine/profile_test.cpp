@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "quipu/engine/profile.hpp"
 #include "quipu/engine/session.hpp"
 #include "support/compare.hpp"
 #include "support/golden.hpp"
@@ -60,6 +61,71 @@ TEST(Profile, ChangesNoBitAndCanBeTurnedOff) {
     profiled.set_profile({});
     profiled.forward(some_tokens);
     EXPECT_EQ(times.passes(), 1u);
+  }
+}
+
+// T1: [512, dim] and so on in f32, so bytes are parameters times 4.
+TEST(Profile, CostsAreThoseOfTheModel) {
+  const quipu::Model model = load();
+  const quipu::ArchitectureFacts& a = model.architecture();
+  const std::size_t position = 2 * a.n_layers * a.n_kv_heads * a.head_dim * 2;  // bf16
+  std::size_t bytes = 0;
+  std::set<std::string> ids;
+  for (const auto& c : quipu::pass_costs(model, quipu::ElementType::bf16, {3, 1, 10})) {
+    bytes += c.bytes;
+    EXPECT_TRUE(ids.insert(c.id).second) << c.id;
+  }
+  // Every weight once (of the embedding three rows), 11 positions read and one written a sequence.
+  std::size_t weights = 3 * a.dim;
+  for (const quipu::TensorSlot& slot : model.weights().holder.slots)
+    weights += slot.embedding ? 0 : slot.elements();
+  EXPECT_EQ(bytes, 4 * weights + 3 * 12 * position);
+}
+
+TEST(Profile, HoldsTheSumAndTheWholeOfItsPasses) {
+  const quipu::Model model = load();
+  quipu::Session session(model, {.batch = 2, .capacity = 64, .allow_gaps = true});
+  quipu::PassTimes times;
+  session.set_profile(times.hook());
+  std::vector<float> logits(2 * model.architecture().vocab_size);
+  const std::vector<TokenId> token{3};
+  for (int i = 0; i < 5; ++i) {
+    const quipu::Feed feeds[] = {{0, token, 40}, {1, token, 40}};
+    session.forward(feeds, quipu::LogitsWanted::last, logits);
+  }
+  const quipu::Ceilings ceilings =
+      quipu::measure_ceilings(model.probes(), model.executor(), {1, 1 << 20, 1 << 10});
+  EXPECT_GT(ceilings.read_bytes_per_second, 1e6);
+  EXPECT_GT(ceilings.fma_flops_per_second, 1e6);
+  EXPECT_GT(ceilings.int8_ops_per_second, 1e6);
+  const quipu::Profile p = quipu::make_profile(session, times, {2, 1, 40}, ceilings);
+  EXPECT_EQ(p.passes, 5u);
+  EXPECT_EQ(times.pass_seconds().size(), 5u);
+  EXPECT_EQ(p.components.size(), 4 + 15 * model.architecture().n_layers);
+  // In each pass the components are disjoint pieces of it, and nearly all of it: what they lack is
+  // reading the clock, a tenth even of passes as short as these.
+  std::vector<double> accounted;
+  for (std::size_t pass = 0; pass < 5; ++pass) {
+    double sum = 0;
+    for (const auto& c : times.components()) sum += c.seconds[pass];
+    EXPECT_GT(sum, 0.0);
+    EXPECT_LE(sum, times.pass_seconds()[pass]);
+    accounted.push_back(sum / times.pass_seconds()[pass]);
+  }
+  EXPECT_GT(quipu::median(accounted), 0.8);
+  const nlohmann::ordered_json json = quipu::to_json(p);
+  EXPECT_EQ(json["format"], "quipu-profile-1");
+  EXPECT_EQ(json["model"], "T1");
+  EXPECT_EQ(json["at"], 40);
+  EXPECT_EQ(json["batch"], 2);
+  EXPECT_EQ(json["weights"], nlohmann::ordered_json::array({"f32"}));
+  EXPECT_EQ(json["components"].size(), p.components.size());
+  for (const auto& c : json["components"]) {
+    const std::string id = c["id"];
+    EXPECT_EQ(c["bytes"] > 0, id.find(".w") != id.npos || id.find("norm") != id.npos ||
+                                  id == "tok_embeddings" || id == "output" ||
+                                  id.ends_with("cache") || id.ends_with("scaled_dot_product"))
+        << id;
   }
 }
 

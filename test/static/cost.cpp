@@ -2,6 +2,7 @@
 #include "quipu/model/cost.hpp"
 
 #include "quipu/config/catalogue.hpp"
+#include "quipu/model/pass_parts.hpp"
 #include "quipu/model/transformer.hpp"
 
 using namespace quipu;
@@ -48,3 +49,13 @@ static_assert(Transformer<M>::cost(one).flops == 2 * matrices + rest);
 static_assert(Transformer<M>::cost(one).weight_bytes == 2 * matrices + (2 * N + 1) * 4 * d + 2 * d);
 static_assert(Transformer<M>::cost(one).bytes() ==
               Transformer<M>::cost(one).weight_bytes + 2 * 131'072);
+
+// The parts of a pass are the whole model, whatever the work.
+constexpr Cost sum_of_parts(const Work& w) {
+  Cost sum;
+  for (const PassPart& part : pass_parts<M>(w, w)) sum = sum + (part.in_block ? N : 1) * part.cost;
+  return sum;
+}
+static_assert(sum_of_parts(one) == Transformer<M>::cost(one));
+static_assert(sum_of_parts(later) == Transformer<M>::cost(later));
+static_assert(sum_of_parts(prefill) == Transformer<M>::cost(prefill));

@@ -27,6 +27,8 @@ class Engine {
   std::span<const ModelEntry> models() const { return models_; }
   /// The SIMD target that this processor gets: "AVX2".
   std::string_view target() const { return functions_.target(); }
+  /// What that target can do at most, and its product, for measurements.
+  const KernelProbes& probes() const { return functions_.probes(); }
 
   /// Opens, verifies and loads a checkpoint: a .gguf, .safetensors or .pth file or a directory in
   /// Meta's or Hugging Face's layout. FileError, FormatError or MismatchError name the file and

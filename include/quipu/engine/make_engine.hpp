@@ -50,9 +50,9 @@ inline std::unique_ptr<Tokenizer> tokenizer_of(const Checkpoint& checkpoint) {
 /// The engine of a ModelList with its forward passes.
 template <class List>
 Engine make_engine(void (*forward)(std::size_t, const void*, const ForwardCall&),
-                   const char* (*target)()) {
+                   const char* (*target)(), const KernelProbes& (*probes)()) {
   return Engine(detail::entries_of(List{}),
-                EngineFunctions{forward, target, &detail::load_model, &detail::open_any,
+                EngineFunctions{forward, target, probes, &detail::load_model, &detail::open_any,
                                 &detail::tokenizer_of});
 }
 

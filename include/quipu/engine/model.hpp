@@ -16,6 +16,7 @@
 #include "quipu/engine/options.hpp"
 #include "quipu/runtime/thread_pool.hpp"
 #include "quipu/simd/forward_call.hpp"
+#include "quipu/simd/probes.hpp"
 #include "quipu/text/tokenizer.hpp"
 
 namespace quipu {
@@ -29,6 +30,7 @@ struct ModelState;
 struct EngineFunctions {
   void (*forward)(std::size_t model, const void* weights, const ForwardCall& call) = nullptr;
   const char* (*target)() = nullptr;
+  const KernelProbes& (*probes)() = nullptr;
   Model (*load)(std::span<const ModelEntry> models, EngineFunctions functions,
                 Checkpoint checkpoint, const LoadOptions& options) = nullptr;
   Checkpoint (*open)(const std::string& path) = nullptr;
@@ -66,6 +68,8 @@ class Model {
   ExecutorRef executor() const { return *state_->executor; }
   /// The SIMD target that forward passes run on: "AVX2".
   std::string_view target() const { return state_->functions.target(); }
+  /// What that target can do at most, and its product, for measurements.
+  const KernelProbes& probes() const { return state_->functions.probes(); }
   /// Positions the model was trained for, if the checkpoint says so.
   std::optional<std::size_t> context_length() const {
     return state_->checkpoint.facts.context_length;

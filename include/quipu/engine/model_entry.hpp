@@ -8,6 +8,7 @@
 #include "quipu/config/model_name.hpp"
 #include "quipu/engine/architecture_facts.hpp"
 #include "quipu/engine/tensor_slots.hpp"
+#include "quipu/model/pass_parts.hpp"
 
 namespace quipu {
 
@@ -19,6 +20,8 @@ struct ModelEntry {
   std::size_t parameters = 0;  ///< a shared matrix counted once
   std::size_t index = 0;       ///< the model's place in the engine's list
   WeightsHolder (*make_weights)() = nullptr;
+  /// What the parts of a pass cost (model/pass_parts.hpp).
+  PassParts (*parts)(const Work& work, const Work& logits) = nullptr;
 };
 
 namespace detail {
@@ -36,9 +39,14 @@ constexpr std::string_view description_of() {
 template <class M>
 ModelEntry entry_of(std::size_t index) {
   using A = architecture_of<M>;
-  return {model_name<M>(),        description_of<M>(),        architecture_facts<A>,
-          numeric_facts<M>(),     Transformer<M>::parameters, index,
-          &quipu::make_weights<A>};
+  return {model_name<M>(),
+          description_of<M>(),
+          architecture_facts<A>,
+          numeric_facts<M>(),
+          Transformer<M>::parameters,
+          index,
+          &quipu::make_weights<A>,
+          &pass_parts<A>};
 }
 
 }  // namespace detail

@@ -296,7 +296,9 @@ class Session {
                            .executor = model_.executor(),
                            .scratch = &scratch_,
                            .plan = &plan_};
+    profile_.start();
     model_.forward(call);
+    profile_.finish();
   }
 
   Model model_;

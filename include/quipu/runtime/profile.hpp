@@ -17,10 +17,13 @@
 namespace quipu {
 
 /// Function and context that are told the end of each component's work; a default-made hook is off.
-/// An empty component is the start of a pass. The call comes from the thread that runs the pass,
-/// between its parallel regions; `component` lives as long as the program. While a hook is on,
-/// products that share a parallel region run one after the other, so that each has its own time.
+/// Two components are none: pass_start, and pass_end after the last. The call comes from the thread
+/// that runs the pass, between its parallel regions; `component` lives as long as the program.
+/// While a hook is on, products that share a parallel region run one after the other, so that each
+/// has its own time.
 struct ProfileHook {
+  static constexpr std::string_view pass_start = "", pass_end = "pass";
+
   void (*call)(void* context, std::size_t layer, std::string_view component) = nullptr;
   void* context = nullptr;
 
@@ -28,7 +31,11 @@ struct ProfileHook {
 
   /// A pass starts here.
   void start() const {
-    if (call != nullptr) call(context, no_layer, {});
+    if (call != nullptr) call(context, no_layer, pass_start);
+  }
+  /// The pass ends here: what came after the last component is nobody's.
+  void finish() const {
+    if (call != nullptr) call(context, no_layer, pass_end);
   }
   /// What was done since the last call was this component's.
   void lap(std::size_t layer, std::string_view component) const {
@@ -57,16 +64,22 @@ class PassTimes {
             this};
   }
 
+  /// Passes started.
   std::size_t passes() const { return passes_; }
+  /// Of the passes that ended, from start to end.
+  const std::vector<double>& pass_seconds() const { return pass_seconds_; }
   /// In the order in which they ended in the first pass.
   const std::vector<Component>& components() const { return components_; }
 
  private:
   void note(std::size_t layer, std::string_view component) {
     const Clock::time_point now = Clock::now();
-    if (component.empty()) {
+    if (component == ProfileHook::pass_start) {
       ++passes_;
       next_ = 0;
+      start_ = now;
+    } else if (component == ProfileHook::pass_end) {
+      pass_seconds_.push_back(std::chrono::duration<double>(now - start_).count());
     } else {
       Component& c = at(layer, component);
       c.seconds.resize(passes_, 0.0);
@@ -91,7 +104,8 @@ class PassTimes {
 
   std::vector<Component> components_;
   std::size_t passes_ = 0, next_ = 0;
-  Clock::time_point last_{};
+  std::vector<double> pass_seconds_;
+  Clock::time_point start_{}, last_{};
 };
 
 }  // namespace quipu

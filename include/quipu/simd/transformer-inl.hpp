@@ -182,7 +182,6 @@ void Forward(const TransformerWeights<A>& w, const ForwardCall& call) {
   const Activation<Residual<A>> normed(call.scratch->at(call.plan->normed), 1, rows);
   const Activation<Residual<A>> update(call.scratch->at(call.plan->update), 1, rows);
 
-  call.profile.start();
   float* table = call.scratch->at(call.plan->rotary);
   for (const SequenceChunk& chunk : call.chunks) {
     fill_rotary_rows(call.inverse_frequencies, A::head_dim, chunk, table);

@@ -1,0 +1,265 @@
+// The roofline of a machine: how fast its memory and its units are, and how near the matrix
+// products come to that at the shapes of a model.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/packed_copies.hpp"
+#include "bench/plot.hpp"
+#include "bench/report.hpp"
+#include "program.hpp"
+#include "quipu/engine/ceilings.hpp"
+#include "quipu/engine/engine.hpp"
+#include "quipu/runtime/thread_pool.hpp"
+
+namespace bench {
+
+struct RooflineOptions {
+  std::string model;
+  std::vector<std::string> matrices{"w1"}, types{"f32", "bf16", "q8_0", "q4_0", "q4_k"},
+      activations{"f32", "int8"};
+  std::vector<std::size_t> rows{1, 2, 4, 8, 16, 64, 512}, threads;
+  std::size_t repetitions = 5;
+};
+
+/// One product: a matrix of a model, an element type, rows of activations, threads.
+struct RooflinePoint {
+  std::string matrix, type, activations;
+  MatrixShape shape;
+  std::size_t rows = 0, threads = 0;
+  double seconds = 0, cv = 0;  ///< of one product: the median
+  double bytes = 0, flops = 0;
+  double roof = 0;  ///< FLOP/s that the ceilings allow at this intensity
+
+  double intensity() const { return flops / bytes; }
+  double flops_per_second() const { return flops / seconds; }
+  double part() const { return flops_per_second() / roof; }
+};
+
+struct Roofline {
+  std::string model, target;
+  std::map<std::size_t, quipu::Ceilings> ceilings;  ///< by threads
+  std::vector<RooflinePoint> points;
+  double load_before = 0, load_after = 0;
+};
+
+namespace detail {
+
+inline const quipu::ModelEntry& model_named(const quipu::Engine& engine, const std::string& name) {
+  std::string names;
+  for (const quipu::ModelEntry& entry : engine.models()) {
+    if (entry.name == name) return entry;
+    names += " " + std::string(entry.name);
+  }
+  quipu::raise<quipu::ArgumentError>("--model: " + name + " is not compiled in; there are" + names);
+}
+
+inline MatrixShape shape_named(const quipu::ArchitectureFacts& a, const std::string& matrix) {
+  if (matrix == "wq") return {a.n_heads * a.head_dim, a.dim};
+  if (matrix == "wk") return {a.n_kv_heads * a.head_dim, a.dim};
+  if (matrix == "wo") return {a.dim, a.n_heads * a.head_dim};
+  if (matrix == "w1") return {a.ffn, a.dim};
+  if (matrix == "w2") return {a.dim, a.ffn};
+  if (matrix == "output") return {a.vocab_size, a.dim};
+  quipu::raise<quipu::ArgumentError>("--matrices: expected wq, wk, wo, w1, w2 or output, found " +
+                                     matrix);
+}
+
+inline quipu::ElementType type_named(const std::string& name) {
+  std::string names;
+  for (std::size_t i = 0; i < quipu::element_type_count; ++i) {
+    const auto type = static_cast<quipu::ElementType>(i);
+    if (quipu::name(type) == name) return type;
+    names += " " + std::string(quipu::name(type));
+  }
+  quipu::raise<quipu::ArgumentError>("--types: " + name + " is none of" + names);
+}
+
+/// Seconds of one product, repetition by repetition, each of at least a fiftieth of a second.
+inline std::vector<double> time_product(const quipu::KernelProbes& probes,
+                                        const PackedCopies& weights, MatrixShape shape,
+                                        std::size_t rows, quipu::ActivationMode mode,
+                                        quipu::ExecutorRef executor, std::size_t repetitions) {
+  const std::vector<float> x = noise(shape.cols * rows);
+  std::vector<float> y(shape.rows * rows);
+  const quipu::AlignedBuffer scratch(
+      sizeof(float) * quipu::product_scratch_floats(shape.cols, rows, executor.concurrency()),
+      "scratch of a product");
+  std::size_t next = 0;
+  const auto products = [&](std::size_t count) {
+    return quipu::detail::seconds_of([&] {
+      for (std::size_t i = 0; i < count; ++i) {
+        const quipu::Product one{weights.view(next++), y.data(), shape.rows};
+        probes.mat_mul(&one, 1, x.data(), shape.cols, rows, mode, executor,
+                       reinterpret_cast<float*>(scratch.data()));
+      }
+    });
+  };
+  const double once = products(1);
+  const auto count = static_cast<std::size_t>((std::max)(1.0, 0.02 / once));
+  std::vector<double> seconds;
+  for (std::size_t r = 0; r < repetitions; ++r)
+    seconds.push_back(products(count) / static_cast<double>(count));
+  return seconds;
+}
+
+}  // namespace detail
+
+/// Measures ceilings and products. ArgumentError for an unknown model, matrix or type.
+inline Roofline measure_roofline(const quipu::Engine& engine, const RooflineOptions& o) {
+  const quipu::ModelEntry& entry = detail::model_named(engine, o.model);
+  for (const std::string& matrix : o.matrices) detail::shape_named(entry.architecture, matrix);
+  for (const std::string& type : o.types) detail::type_named(type);
+  const quipu::KernelProbes& probes = engine.probes();
+  Roofline found;
+  found.model = entry.name;
+  found.target = engine.target();
+  found.load_before = load_average();
+  std::map<std::size_t, std::unique_ptr<quipu::ThreadPool>> pools;
+  for (const std::size_t threads : o.threads) {
+    pools[threads] = std::make_unique<quipu::ThreadPool>(threads);
+    found.ceilings[threads] = quipu::measure_ceilings(probes, *pools[threads]);
+  }
+  for (const std::string& matrix : o.matrices) {
+    const MatrixShape shape = detail::shape_named(entry.architecture, matrix);
+    for (const std::string& name : o.types) {
+      const quipu::ElementType type = detail::type_named(name);
+      if (!quipu::row_is_whole_blocks(type, shape.cols)) continue;
+      program::say("{} {} ...\n", matrix, name);
+      const PackedCopies weights(type, shape, cold_bytes);
+      for (const std::string& activations : o.activations) {
+        const bool bytes = activations == "int8";
+        if (bytes && quipu::info(type).block_elements == 1) continue;
+        for (const std::size_t threads : o.threads) {
+          const quipu::Ceilings& c = found.ceilings[threads];
+          for (const std::size_t rows : o.rows) {
+            const std::vector<double> seconds = detail::time_product(
+                probes, weights, shape, rows,
+                bytes ? quipu::ActivationMode::int8 : quipu::ActivationMode::f32, *pools[threads],
+                o.repetitions);
+            RooflinePoint p{matrix, name, activations, shape, rows, threads};
+            p.seconds = quipu::median(seconds);
+            p.cv = quipu::coefficient_of_variation(seconds);
+            p.bytes = static_cast<double>(weights.bytes());
+            p.flops = 2.0 * static_cast<double>(shape.rows * shape.cols * rows);
+            p.roof = (std::min)(p.intensity() * c.read_bytes_per_second,
+                                bytes ? c.int8_ops_per_second : c.fma_flops_per_second);
+            found.points.push_back(p);
+          }
+        }
+      }
+    }
+  }
+  found.load_after = load_average();
+  return found;
+}
+
+inline std::string roofline_notes(const Roofline& r) {
+  std::string out =
+      fmt::format("shapes of {}; {}, {} processors; load {:.1f} before, {:.1f} after\n", r.model,
+                  r.target, processors(), r.load_before, r.load_after);
+  for (const auto& [threads, c] : r.ceilings) {
+    out += fmt::format(
+        "{} thread{}: reading {} GB/s, float32 multiply-adds {} GFLOP/s, byte dot products {} "
+        "GOP/s\n",
+        threads, threads == 1 ? "" : "s", figure(c.read_bytes_per_second * 1e-9),
+        figure(c.fma_flops_per_second * 1e-9), figure(c.int8_ops_per_second * 1e-9));
+  }
+  return out;
+}
+
+inline Table roofline_table(const Roofline& r) {
+  Table table({"matrix", "weights", "activations", ">rows", ">threads", ">us", ">CV", ">GFLOP/s",
+               ">GB/s", ">FLOP/byte", ">of roof"});
+  for (const RooflinePoint& p : r.points) {
+    table.add({fmt::format("{} {}x{}", p.matrix, p.shape.rows, p.shape.cols), p.type, p.activations,
+               std::to_string(p.rows), std::to_string(p.threads), figure(p.seconds * 1e6),
+               (p.cv > rough_cv ? "~ " : "") + percent(p.cv), figure(p.flops_per_second() * 1e-9),
+               figure(p.bytes / p.seconds * 1e-9), figure(p.intensity()), percent(p.part())});
+  }
+  return table;
+}
+
+inline nlohmann::ordered_json roofline_json(const Roofline& r) {
+  nlohmann::ordered_json ceilings = nlohmann::ordered_json::array(),
+                         points = nlohmann::ordered_json::array();
+  for (const auto& [threads, c] : r.ceilings) {
+    ceilings.push_back({{"threads", threads},
+                        {"read_bytes_per_second", c.read_bytes_per_second},
+                        {"fma_flops_per_second", c.fma_flops_per_second},
+                        {"int8_ops_per_second", c.int8_ops_per_second}});
+  }
+  for (const RooflinePoint& p : r.points) {
+    points.push_back({{"matrix", p.matrix},
+                      {"out", p.shape.rows},
+                      {"in", p.shape.cols},
+                      {"weights", p.type},
+                      {"activations", p.activations},
+                      {"rows", p.rows},
+                      {"threads", p.threads},
+                      {"seconds", p.seconds},
+                      {"cv", p.cv},
+                      {"bytes", p.bytes},
+                      {"flops", p.flops},
+                      {"part_of_roof", p.part()}});
+  }
+  return {{"model", r.model},
+          {"target", r.target},
+          {"processors", processors()},
+          {"load_before", r.load_before},
+          {"load_after", r.load_after},
+          {"ceilings", ceilings},
+          {"points", points}};
+}
+
+/// The picture for the largest number of threads: both roofs, and a line of points per element type
+/// and kind of activations, one point a number of rows.
+inline Plot roofline_plot(const Roofline& r) {
+  const auto& [threads, c] = *r.ceilings.rbegin();
+  Plot plot{fmt::format("{}, {} threads: matrix products at the shapes of {}", r.target, threads,
+                        r.model),
+            "FLOP per byte of weights (rows: 1, 2, 4, ...)",
+            "GFLOP/s",
+            true,
+            true,
+            {}};
+  double low = 1e300, high = 1;
+  for (const RooflinePoint& p : r.points) {
+    low = (std::min)(low, p.intensity());
+    high = (std::max)(high, p.intensity());
+  }
+  low = std::pow(10.0, std::floor(std::log10(low)));
+  high = std::pow(10.0, std::ceil(std::log10(high)));
+  const auto roof = [&](const std::string& name, double peak) {
+    const double corner = peak / c.read_bytes_per_second;
+    plot.series.push_back({name,
+                           {{low, low * c.read_bytes_per_second * 1e-9, ""},
+                            {corner, peak * 1e-9, ""},
+                            {(std::max)(high, 2 * corner), peak * 1e-9, ""}},
+                           true});
+  };
+  roof(fmt::format("float32 multiply-adds, {} GFLOP/s; reading {} GB/s",
+                   figure(c.fma_flops_per_second * 1e-9), figure(c.read_bytes_per_second * 1e-9)),
+       c.fma_flops_per_second);
+  roof(fmt::format("byte dot products, {} GOP/s", figure(c.int8_ops_per_second * 1e-9)),
+       c.int8_ops_per_second);
+  for (const RooflinePoint& p : r.points) {
+    if (p.threads != threads) continue;
+    std::string name = p.type + (p.activations == "int8" ? ", int8 activations" : "");
+    if (p.matrix != r.points.front().matrix) name = p.matrix + ": " + name;
+    auto found = std::find_if(plot.series.begin(), plot.series.end(),
+                              [&](const Series& s) { return s.name == name; });
+    if (found == plot.series.end()) found = plot.series.insert(found, {name, {}, false});
+    found->points.push_back(
+        {p.intensity(), p.flops_per_second() * 1e-9,
+         fmt::format("{} {}, {} rows: {} GFLOP/s, {} of the roof", p.matrix, p.type, p.rows,
+                     figure(p.flops_per_second() * 1e-9), percent(p.part()))});
+  }
+  return plot;
+}
+
+}  // namespace bench

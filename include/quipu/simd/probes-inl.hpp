@@ -1,0 +1,119 @@
+// The probes of a target: loops that reach what its instructions and its memory can give.
+//
+// Ten chains cover the latency of the instructions (4 cycles, two a cycle) and leave registers for
+// the operands; more do not fit the 16 of AVX2.
+// Siblings: simd/probes.hpp, engine/ceilings.hpp, bench/product_bench.cpp.
+#if defined(QUIPU_SIMD_PROBES_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
+#ifdef QUIPU_SIMD_PROBES_INL_HPP_
+#undef QUIPU_SIMD_PROBES_INL_HPP_
+#else
+#define QUIPU_SIMD_PROBES_INL_HPP_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "quipu/simd/compat-inl.hpp"
+#include "quipu/simd/probes.hpp"
+#include "quipu/simd/product-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+#include "quipu/simd/contraction_off-inl.hpp"
+namespace quipu {
+namespace HWY_NAMESPACE {
+
+constexpr std::size_t kProbeChains = 10;
+
+HWY_NOINLINE inline float ProbeRead(const float* from, std::size_t floats, std::size_t ahead) {
+  const hn::ScalableTag<float> d;
+  const std::size_t lanes = hn::Lanes(d);
+  const std::size_t step = 4 * lanes < 16 ? 16 : 4 * lanes;  // whole cache lines
+  const std::size_t ahead_floats = ahead / sizeof(float);
+  auto a = hn::Zero(d), b = a, c = a, e = a;
+  for (std::size_t i = 0; i + step <= floats; i += step) {
+    for (std::size_t j = 0; ahead_floats > 0 && j < step; j += 16)
+      hwy::Prefetch(from + i + j + ahead_floats);
+    for (std::size_t j = 0; j < step; j += 4 * lanes) {
+      a = hn::Add(a, hn::LoadU(d, from + i + j));
+      b = hn::Add(b, hn::LoadU(d, from + i + j + lanes));
+      c = hn::Add(c, hn::LoadU(d, from + i + j + 2 * lanes));
+      e = hn::Add(e, hn::LoadU(d, from + i + j + 3 * lanes));
+    }
+  }
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e))));
+}
+
+HWY_NOINLINE inline float ProbeMultiplyAdds(std::size_t rounds) {
+  const FloatTag d;
+  const FloatVec factor = hn::Set(d, 0.999f), term = hn::Set(d, 0.001f);
+  FloatVec sum[kProbeChains];
+  QUIPU_UNROLL
+  for (FloatVec& s : sum) s = hn::Zero(d);
+  for (std::size_t i = 0; i < rounds; ++i) {
+    QUIPU_UNROLL
+    for (FloatVec& s : sum) s = hn::MulAdd(s, factor, term);
+  }
+  FloatVec all = sum[0];
+  QUIPU_UNROLL
+  for (std::size_t c = 1; c < kProbeChains; ++c) all = hn::Add(all, sum[c]);
+  return hn::GetLane(hn::SumOfLanes(d, all));
+}
+
+// A value that the compiler cannot know: a product of two constants would be computed once.
+HWY_INLINE void HideValue([[maybe_unused]] WordVec& v) {
+#if HWY_TARGET == HWY_SCALAR
+  asm volatile("" : "+r"(v.raw));
+#elif HWY_ARCH_X86
+  asm volatile("" : "+v"(v.raw));
+#elif HWY_ARCH_ARM
+  asm volatile("" : "+w"(v.raw));
+#endif
+}
+
+// One step of an exact dot product of bytes: four products a lane are added to 32-bit sums.
+HWY_INLINE IntVec AddByteDot(IntVec sum, WordVec bytes, WordVec signed_bytes) {
+#if HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3_DL && HWY_TARGET <= HWY_SSSE3
+  return hn::Add(sum, WidenPairs(MulBytePairs(bytes, signed_bytes)));
+#else
+  ByteDot<true> dot{sum};
+  dot.Add(bytes, signed_bytes);
+  return dot.sum;
+#endif
+}
+
+HWY_NOINLINE inline std::int32_t ProbeByteDots(std::size_t rounds) {
+  const IntTag d;
+  WordVec bytes = hn::Set(WordTag(), 0x03020100u);
+  const WordVec signed_bytes = hn::Set(WordTag(), 0x01FF01FFu);
+  IntVec sum[kProbeChains];
+  QUIPU_UNROLL
+  for (IntVec& s : sum) s = hn::Zero(d);
+  for (std::size_t i = 0; i < rounds; ++i) {
+    QUIPU_UNROLL
+    for (IntVec& s : sum) {
+      HideValue(bytes);
+      s = AddByteDot(s, bytes, signed_bytes);
+    }
+  }
+  IntVec all = sum[0];
+  QUIPU_UNROLL
+  for (std::size_t c = 1; c < kProbeChains; ++c) all = hn::Add(all, sum[c]);
+  return hn::GetLane(hn::SumOfLanes(d, all));
+}
+
+inline const KernelProbes& Probes() {
+  static const KernelProbes probes{&ProbeRead,
+                                   &ProbeMultiplyAdds,
+                                   &ProbeByteDots,
+                                   2 * kProbeChains * hn::Lanes(FloatTag()),
+                                   2 * kProbeChains * 4 * hn::Lanes(IntTag()),
+                                   &MatMul};
+  return probes;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace quipu
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggle

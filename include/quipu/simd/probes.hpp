@@ -1,0 +1,32 @@
+// The ceilings of a processor and single products as plain functions: what a benchmark runs on the
+// very target, and in the very translation unit, that the forward pass runs on.
+// Siblings: simd/probes-inl.hpp (the functions), engine/ceilings.hpp (times them).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "quipu/runtime/executor.hpp"
+#include "quipu/simd/product.hpp"
+
+namespace quipu {
+
+/// Functions of one SIMD target. What they return depends on all that they do, so that a compiler
+/// keeps it.
+struct KernelProbes {
+  /// Reads `floats` floats in order, prefetching `ahead` bytes before them (0: not at all).
+  float (*read)(const float* from, std::size_t floats, std::size_t ahead) = nullptr;
+  /// Rounds of float32 multiply-adds in registers, in independent chains.
+  float (*multiply_adds)(std::size_t rounds) = nullptr;
+  /// Rounds of dot products of four bytes each, summed in 32 bits, by the target's own instructions
+  /// (ByteDot in simd/compat-inl.hpp); in registers, in independent chains.
+  std::int32_t (*byte_dots)(std::size_t rounds) = nullptr;
+  std::size_t multiply_add_flops = 0;  ///< of one round: two a lane
+  std::size_t byte_dot_ops = 0;        ///< of one round: two a byte
+  /// MatMul of simd/product-inl.hpp.
+  void (*mat_mul)(const Product* products, std::size_t count, const float* x, std::size_t x_stride,
+                  std::size_t m, ActivationMode mode, ExecutorRef executor,
+                  float* scratch) = nullptr;
+};
+
+}  // namespace quipu
