@@ -2,7 +2,8 @@
 // shapes of llama3_1_8b and smollm2_135m, beside the ceilings of this processor measured in the
 // same process.
 //
-// Names: product/TYPE/MODE/OUTxIN/M/threads. Weights are rotated over copies of together at least
+// Names: product/TYPE/MODE/OUTxIN/M/threads. The roof is what reading the weights or the arithmetic
+// allows, whichever is less. Weights are rotated over copies of together at least
 // 256 MiB (M = 1: so that they come from memory, not from a cache) and filled with quantised random
 // values.
 #undef HWY_TARGET_INCLUDE
@@ -26,11 +27,13 @@ HWY_AFTER_NAMESPACE();
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "bench/packed_copies.hpp"
+#include "quipu/engine/ceilings.hpp"
 #include "quipu/runtime/thread_pool.hpp"
 
 namespace quipu_bench {
@@ -63,6 +66,17 @@ const Copies& copies_of(ElementType type, Shape shape, std::size_t at_least) {
   return *kept;
 }
 
+// What the machine can do with so many threads, measured once.
+const quipu::Ceilings& ceilings(std::size_t threads) {
+  static std::map<std::size_t, quipu::Ceilings> found;
+  const auto [at, fresh] = found.try_emplace(threads);
+  if (fresh) {
+    quipu::ThreadPool pool(threads);
+    at->second = quipu::measure_ceilings(probes(), pool);
+  }
+  return at->second;
+}
+
 void product(benchmark::State& state, ElementType type, ActivationMode mode, Shape shape,
              std::size_t m, std::size_t threads) {
   const Copies& weights = copies_of(type, shape, cold_bytes);
@@ -80,70 +94,28 @@ void product(benchmark::State& state, ElementType type, ActivationMode mode, Sha
   const double runs = static_cast<double>(state.iterations());
   const double flops = 2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.cols) *
                        static_cast<double>(m);
-  state.counters["GFLOP/s"] = benchmark::Counter(runs * flops * 1e-9, benchmark::Counter::kIsRate);
-  state.counters["GB/s"] = benchmark::Counter(runs * static_cast<double>(weights.bytes()) * 1e-9,
-                                              benchmark::Counter::kIsRate);
+  const auto bytes = static_cast<double>(weights.bytes());
+  const quipu::Ceilings& c = ceilings(threads);
+  const bool byte_dots = mode == ActivationMode::int8 && quipu::info(type).block_elements > 1;
+  const double roof = (std::min)(c.read_bytes_per_second * flops / bytes,
+                                 byte_dots ? c.int8_ops_per_second : c.fma_flops_per_second);
+  const auto rate = [&](double amount) {
+    return benchmark::Counter(runs * amount, benchmark::Counter::kIsRate);
+  };
+  state.counters["GFLOP/s"] = rate(flops * 1e-9);
+  state.counters["GB/s"] = rate(bytes * 1e-9);
+  state.counters["FLOP/byte"] = flops / bytes;
+  state.counters["% of roof"] = rate(100 * flops / roof);
 }
 
-// The best reading loop is one of those with prefetch.
-void read_ceiling(benchmark::State& state) {
-  const auto threads = static_cast<std::size_t>(state.range(0));
-  const std::vector<float> data(cold_bytes / sizeof(float), 1.0f);
-  const std::size_t each = cold_bytes / sizeof(float) / threads;
-  std::vector<float> sums(threads * 16);
-  quipu::ThreadPool pool(threads);
-  for (auto _ : state) {
-    pool.run(threads, [&](std::size_t task, std::size_t) {
-      sums[task * 16] = probes().read(data.data() + task * each, each, 4096);
-    });
-    benchmark::DoNotOptimize(sums.data());
-  }
-  state.counters["GB/s"] = benchmark::Counter(
-      static_cast<double>(state.iterations()) * static_cast<double>(cold_bytes) * 1e-9,
-      benchmark::Counter::kIsRate);
+void show_ceilings(benchmark::State& state) {
+  quipu::Ceilings c;
+  for (auto _ : state) c = ceilings(static_cast<std::size_t>(state.range(0)));
+  state.counters["GB/s"] = c.read_bytes_per_second * 1e-9;
+  state.counters["GFLOP/s"] = c.fma_flops_per_second * 1e-9;
+  state.counters["byte GOP/s"] = c.int8_ops_per_second * 1e-9;
 }
-
-void arithmetic(benchmark::State& state, std::size_t work, void (*rounds)(std::size_t)) {
-  const auto threads = static_cast<std::size_t>(state.range(0));
-  constexpr std::size_t count = 1 << 18;
-  quipu::ThreadPool pool(threads);
-  for (auto _ : state) pool.run(threads, [&](std::size_t, std::size_t) { rounds(count); });
-  state.counters["GFLOP/s"] = benchmark::Counter(
-      static_cast<double>(state.iterations()) * static_cast<double>(work * count * threads) * 1e-9,
-      benchmark::Counter::kIsRate);
-}
-void fma_ceiling(benchmark::State& state) {
-  arithmetic(state, probes().multiply_add_flops, [](std::size_t n) {
-    auto x = probes().multiply_adds(n);
-    benchmark::DoNotOptimize(x);
-  });
-}
-void byte_dot_ceiling(benchmark::State& state) {
-  arithmetic(state, probes().byte_dot_ops, [](std::size_t n) {
-    auto x = probes().byte_dots(n);
-    benchmark::DoNotOptimize(x);
-  });
-}
-
-BENCHMARK(read_ceiling)
-    ->Name("ceiling/read")
-    ->Arg(1)
-    ->Arg(2)
-    ->UseRealTime()
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK(fma_ceiling)
-    ->Name("ceiling/fma")
-    ->Arg(1)
-    ->Arg(2)
-    ->UseRealTime()
-    ->Unit(benchmark::kMillisecond);
-
-BENCHMARK(byte_dot_ceiling)
-    ->Name("ceiling/byte_dot")
-    ->Arg(1)
-    ->Arg(2)
-    ->UseRealTime()
-    ->Unit(benchmark::kMillisecond);
+BENCHMARK(show_ceilings)->Name("ceiling")->Arg(1)->Arg(2)->Iterations(1)->UseRealTime();
 
 void register_products() {
   constexpr Shape shapes[] = {{4096, 4096}, {1024, 4096}, {14336, 4096}, {4096, 14336}, {576, 576},
@@ -156,7 +128,7 @@ void register_products() {
       if (block == 1 && mode == ActivationMode::int8) continue;
       for (const Shape shape : shapes) {
         if (!quipu::row_is_whole_blocks(type, shape.cols)) continue;
-        for (const std::size_t m : {1u, 2u, 8u, 64u, 512u}) {
+        for (const std::size_t m : {1u, 2u, 4u, 8u, 16u, 64u, 512u}) {
           for (const std::size_t threads : {1u, 2u}) {
             const std::string name = "product/" + std::string(quipu::name(type)) +
                                      (mode == ActivationMode::int8 ? "/int8/" : "/f32/") +

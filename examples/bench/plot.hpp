@@ -17,15 +17,16 @@ struct PlotPoint {
   std::string tip;
 };
 
-/// Points of one name; `roof` is a limit: a line without markers, its name written along it.
+/// Points of one name; a roof is a limit: a line without markers, dashed or not, that is no entry
+/// of the legend.
 struct Series {
   std::string name;
   std::vector<PlotPoint> points;
-  bool roof = false;
+  bool roof = false, dashed = false;
 };
 
 struct Plot {
-  std::string title, x_label, y_label;
+  std::string title, subtitle, x_label, y_label;
   bool log_x = true, log_y = true;
   std::vector<Series> series;
 };
@@ -55,8 +56,8 @@ class Axis {
   Axis(bool logarithmic, double low, double high, double from, double to)
       : log_(logarithmic), from_(from), to_(to) {
     if (log_) {
-      low_ = std::floor(std::log10(low) - 1e-9);
-      high_ = (std::max)(low_ + 1, std::ceil(std::log10(high) + 1e-9));
+      low_ = std::log10(nice(low, false));
+      high_ = std::log10(nice((std::max)(high, 2 * low), true));
     } else {
       const double step = step_of(high);
       low_ = 0;
@@ -74,16 +75,16 @@ class Axis {
       for (double v = 0; v <= high_ + step / 2; v += step) out.push_back(v);
       return out;
     }
-    for (double e = low_; e <= high_; ++e) {
+    // Over many decades only their beginnings are named.
+    const bool few = high_ - low_ < 3.5;
+    for (double e = std::floor(low_); e <= high_; ++e) {
       for (double m : {1.0, 2.0, 5.0}) {
-        const double v = m * std::pow(10.0, e);
-        if (std::log10(v) <= high_ + 1e-9) out.push_back(v);
+        const double v = m * std::pow(10.0, e), at = std::log10(v);
+        if ((few || m == 1.0) && at >= low_ - 1e-9 && at <= high_ + 1e-9) out.push_back(v);
       }
     }
     return out;
   }
-  double low() const { return log_ ? std::pow(10.0, low_) : low_; }
-  double high() const { return log_ ? std::pow(10.0, high_) : high_; }
 
  private:
   static double step_of(double high) {
@@ -94,6 +95,16 @@ class Axis {
     }
     return 10 * power;
   }
+  // The next 1, 2 or 5 times a power of ten, above or below.
+  static double nice(double value, bool above) {
+    const double power = std::pow(10.0, std::floor(std::log10(value)));
+    double below = power;
+    for (double m : {1.0, 2.0, 5.0, 10.0}) {
+      if (above && m * power >= value * (1 - 1e-9)) return m * power;
+      if (m * power <= value * (1 + 1e-9)) below = m * power;
+    }
+    return below;
+  }
   bool log_;
   double from_, to_, low_, high_;
 };
@@ -102,7 +113,7 @@ class Axis {
 
 /// The plot as one SVG document.
 inline std::string svg(const Plot& plot) {
-  constexpr double width = 860, height = 480, left = 74, right = 640, top = 48, bottom = 420;
+  constexpr double width = 860, height = 480, left = 74, right = 640, top = 64, bottom = 420;
   // Of middle lightness, told apart also by people who do not see red or green (Okabe and Ito).
   constexpr const char* colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                      "#e69f00", "#56b4e9", "#8c6d31", "#7f7f7f"};
@@ -123,8 +134,9 @@ inline std::string svg(const Plot& plot) {
       "<style>text{{fill:#333}}.grid{{stroke:#8884;stroke-width:1}}.roof{{stroke:#666;"
       "stroke-width:1.5;fill:none}}@media(prefers-color-scheme:dark){{text{{fill:#ddd}}"
       ".roof{{stroke:#aaa}}}}</style>\n"
-      "<text x=\"{3}\" y=\"26\" font-size=\"15\" font-weight=\"600\">{2}</text>\n",
-      width, height, detail::escaped(plot.title), left);
+      "<text x=\"{3}\" y=\"26\" font-size=\"15\" font-weight=\"600\">{2}</text>\n"
+      "<text x=\"{3}\" y=\"46\">{4}</text>\n",
+      width, height, detail::escaped(plot.title), left, detail::escaped(plot.subtitle));
   for (double v : x.ticks()) {
     out += fmt::format(
         "<line class=\"grid\" x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\"/>"
@@ -148,10 +160,8 @@ inline std::string svg(const Plot& plot) {
     for (const PlotPoint& p : s.points)
       line += fmt::format("{}{:.1f},{:.1f}", line.empty() ? "" : " ", x(p.x), y(p.y));
     if (s.roof) {
-      out += fmt::format("<polyline class=\"roof\" points=\"{}\"/>\n", line);
-      const PlotPoint& end = s.points.back();
-      out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n",
-                         x(end.x) - 4, y(end.y) - 5, detail::escaped(s.name));
+      out += fmt::format("<polyline class=\"roof\"{} points=\"{}\"/>\n",
+                         s.dashed ? " stroke-dasharray=\"6 4\"" : "", line);
       continue;
     }
     const char* colour = colours[named % std::size(colours)];

@@ -220,40 +220,41 @@ inline nlohmann::ordered_json roofline_json(const Roofline& r) {
 /// and kind of activations, one point a number of rows.
 inline Plot roofline_plot(const Roofline& r) {
   const auto& [threads, c] = *r.ceilings.rbegin();
-  Plot plot{fmt::format("{}, {} threads: matrix products at the shapes of {}", r.target, threads,
-                        r.model),
-            "FLOP per byte of weights (rows: 1, 2, 4, ...)",
-            "GFLOP/s",
-            true,
-            true,
-            {}};
+  Plot plot{
+      fmt::format("{}, {} thread{}: matrix products at the shapes of {}", r.target, threads,
+                  threads == 1 ? "" : "s", r.model),
+      fmt::format("reading {} GB/s; float32 multiply-adds {} GFLOP/s (dashed); byte dot products "
+                  "{} GOP/s (solid)",
+                  figure(c.read_bytes_per_second * 1e-9), figure(c.fma_flops_per_second * 1e-9),
+                  figure(c.int8_ops_per_second * 1e-9)),
+      "FLOP per byte of weights (rows: 1, 2, 4, ...)",
+      "GFLOP/s",
+      true,
+      true,
+      {}};
   double low = 1e300, high = 1;
   for (const RooflinePoint& p : r.points) {
     low = (std::min)(low, p.intensity());
     high = (std::max)(high, p.intensity());
   }
-  low = std::pow(10.0, std::floor(std::log10(low)));
-  high = std::pow(10.0, std::ceil(std::log10(high)));
-  const auto roof = [&](const std::string& name, double peak) {
+  const auto roof = [&](double peak, bool dashed) {
     const double corner = peak / c.read_bytes_per_second;
-    plot.series.push_back({name,
-                           {{low, low * c.read_bytes_per_second * 1e-9, ""},
+    plot.series.push_back({"",
+                           {{low / 2, low / 2 * c.read_bytes_per_second * 1e-9, ""},
                             {corner, peak * 1e-9, ""},
                             {(std::max)(high, 2 * corner), peak * 1e-9, ""}},
-                           true});
+                           true,
+                           dashed});
   };
-  roof(fmt::format("float32 multiply-adds, {} GFLOP/s; reading {} GB/s",
-                   figure(c.fma_flops_per_second * 1e-9), figure(c.read_bytes_per_second * 1e-9)),
-       c.fma_flops_per_second);
-  roof(fmt::format("byte dot products, {} GOP/s", figure(c.int8_ops_per_second * 1e-9)),
-       c.int8_ops_per_second);
+  roof(c.fma_flops_per_second, true);
+  roof(c.int8_ops_per_second, false);
   for (const RooflinePoint& p : r.points) {
     if (p.threads != threads) continue;
     std::string name = p.type + (p.activations == "int8" ? ", int8 activations" : "");
     if (p.matrix != r.points.front().matrix) name = p.matrix + ": " + name;
     auto found = std::find_if(plot.series.begin(), plot.series.end(),
                               [&](const Series& s) { return s.name == name; });
-    if (found == plot.series.end()) found = plot.series.insert(found, {name, {}, false});
+    if (found == plot.series.end()) found = plot.series.insert(found, Series{name, {}});
     found->points.push_back(
         {p.intensity(), p.flops_per_second() * 1e-9,
          fmt::format("{} {}, {} rows: {} GFLOP/s, {} of the roof", p.matrix, p.type, p.rows,

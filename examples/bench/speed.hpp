@@ -45,14 +45,17 @@ struct SpeedResult {
   std::string engine = "quipu", activations, cache;
   std::size_t threads = 0;
   std::vector<double> rates;  ///< tokens of all sequences a second
-  /// What decoding must read, or a prompt compute, a token; and the ceiling of that. 0: unknown.
-  double work = 0, ceiling = 0;
+  /// What decoding must read, or a prompt compute, a token; 0: unknown.
+  double work = 0;
+  double least_seconds = 0;     ///< that the ceilings allow a token: reading or arithmetic
   std::optional<double> ratio;  ///< to the other engine
 
   bool rough() const { return cv() > rough_cv; }
   bool rough_ratio = false;  ///< the figure or what it is compared with has a large spread
 
   double rate() const { return quipu::median(rates); }
+  /// Part of what reading or arithmetic allows, whichever takes longer.
+  double part() const { return rate() * least_seconds; }
   double cv() const { return quipu::coefficient_of_variation(rates); }
 };
 
@@ -191,7 +194,7 @@ inline std::vector<SpeedResult> contest(std::vector<std::unique_ptr<Contestant>>
   return results;
 }
 
-/// What a quipu figure is measured against: reading when decoding, arithmetic in a prompt.
+/// What a quipu figure is measured against.
 inline void set_ceiling(SpeedResult& r, const quipu::Model& model, const quipu::Ceilings& ceilings,
                         std::size_t chunk) {
   const quipu::ProfileComponent cost = cost_of(model, r.test, cache_type(r.cache), chunk);
@@ -204,9 +207,11 @@ inline void set_ceiling(SpeedResult& r, const quipu::Model& model, const quipu::
   const bool bytes = r.activations == "int8" && wq != slots.end() &&
                      quipu::info(wq->view->type).block_elements > 1;
   r.work = static_cast<double>(r.test.prompt ? cost.flops : cost.bytes) / tokens;
-  r.ceiling = !r.test.prompt ? ceilings.read_bytes_per_second
-              : bytes        ? ceilings.int8_ops_per_second
-                             : ceilings.fma_flops_per_second;
+  r.least_seconds =
+      (std::max)(static_cast<double>(cost.bytes) / ceilings.read_bytes_per_second,
+                 static_cast<double>(cost.flops) /
+                     (bytes ? ceilings.int8_ops_per_second : ceilings.fma_flops_per_second)) /
+      tokens;
 }
 
 inline std::vector<SpeedTest> tests_of(const SpeedOptions& o) {
@@ -324,7 +329,7 @@ inline Table speed_table(const SpeedReport& report) {
     table.add({r.test.name(), std::to_string(r.threads), r.engine, r.activations, r.cache,
                (r.rough() ? "~ " : "") + figure(r.rate()), percent(r.cv()),
                r.work == 0 ? "" : figure(speed * 1e-9) + (r.test.prompt ? " GFLOP" : " GB"),
-               r.work == 0 ? "" : percent(speed / r.ceiling),
+               r.work == 0 ? "" : percent(r.part()),
                r.ratio ? (r.rough_ratio ? "~ " : "") + figure(*r.ratio) : ""});
   }
   return table;
@@ -345,7 +350,7 @@ inline Table speed_csv(const SpeedReport& report) {
                r.work == 0     ? ""
                : r.test.prompt ? "FLOP"
                                : "byte",
-               r.work == 0 ? "" : fmt::format("{:.4g}", speed / r.ceiling),
+               r.work == 0 ? "" : fmt::format("{:.4g}", r.part()),
                r.ratio ? fmt::format("{:.4g}", *r.ratio) : ""});
   }
   return table;
@@ -376,7 +381,7 @@ inline nlohmann::ordered_json speed_json(const SpeedReport& report) {
                                   {"samples", r.rates}};
     if (r.work > 0) {
       one[r.test.prompt ? "flops_per_second" : "bytes_per_second"] = r.rate() * r.work;
-      one["part_of_ceiling"] = r.rate() * r.work / r.ceiling;
+      one["part_of_ceiling"] = r.part();
     }
     if (r.ratio) one["to_other"] = *r.ratio;
     results.push_back(std::move(one));
@@ -397,6 +402,8 @@ inline nlohmann::ordered_json speed_json(const SpeedReport& report) {
 /// Tokens a second over the number of sequences decoded together.
 inline Plot batch_plot(const SpeedReport& report) {
   Plot plot{report.model + ": decoding several sequences at once",
+            fmt::format("{}, {} {}", report.target, program::bytes_text(report.weight_bytes),
+                        report.types),
             "sequences",
             "tokens a second, all sequences",
             true,
@@ -409,7 +416,7 @@ inline Plot batch_plot(const SpeedReport& report) {
         r.test.depth > 0 ? fmt::format(", d{}", r.test.depth) : "");
     auto found = std::find_if(plot.series.begin(), plot.series.end(),
                               [&](const Series& s) { return s.name == name; });
-    if (found == plot.series.end()) found = plot.series.insert(found, {name, {}, false});
+    if (found == plot.series.end()) found = plot.series.insert(found, Series{name, {}});
     found->points.push_back(
         {static_cast<double>(r.test.batch), r.rate(),
          fmt::format("{} sequences: {} tokens/s", r.test.batch, figure(r.rate()))});
