@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -80,11 +81,34 @@ class ProgressBar {
   Clock::time_point drawn_{};
 };
 
+/// The signal that asked the program to end, after stop_on_signals(); else 0.
+inline volatile std::sig_atomic_t caught_signal = 0;
+
+/// Thrown by check_signals(), so that what is half done is cleared away.
+struct Interrupted {};
+
+/// From now on SIGINT, SIGTERM and SIGHUP are only noted, for check_signals() to act on; a signal
+/// that was ignored (nohup) stays so.
+inline void stop_on_signals() {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    if (std::signal(number, SIG_IGN) == SIG_IGN) continue;
+    std::signal(number, [](int caught) { caught_signal = caught; });
+  }
+}
+inline void check_signals() {
+  if (caught_signal != 0) throw Interrupted{};
+}
+
 /// Runs a program's body; errors become one line on stderr and an exit code.
 template <class Body>
 int run(const char* name, Body&& body) {
   try {
     return body();
+  } catch (const Interrupted&) {
+    say("{}: interrupted\n", name);
+    std::signal(caught_signal, SIG_DFL);
+    std::raise(caught_signal);  // the parent sees what ended the program
+    return failure;
   } catch (const quipu::ArgumentError& error) {
     say("{}: {}\n", name, error.what());
     return usage;

@@ -1,4 +1,5 @@
-// quipu-convert: writes a checkpoint in another layout or with other element types.
+// quipu-convert: writes a checkpoint in another layout or with other element types, or one with
+// made-up weights.
 #include <CLI/CLI.hpp>
 
 #include "program.hpp"
@@ -11,39 +12,81 @@
 namespace {
 
 struct Arguments {
-  std::string file, out, to, type, output_type, model;
-  std::size_t threads = 0;
-  bool force = false;
+  std::vector<std::string> paths;
+  std::string to, type, output_type, model, generate;
+  std::size_t threads = 0, parts = 1;
+  std::uint64_t seed = 1;
+  bool pack = false, force = false;
 };
 
+const quipu::ModelEntry& entry_named(const std::string& wanted) {
+  std::string known;
+  for (const quipu::ModelEntry& entry : QUIPU_ENGINE::engine().models()) {
+    if (entry.name == wanted) return entry;
+    known += (known.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  quipu::raise<quipu::ArgumentError>("--generate: model '" + wanted +
+                                     "' is not compiled in; there are: " + known);
+}
+
+quipu::WriteLayout layout(const Arguments& a, const std::string& out) {
+  if (a.pack && !a.to.empty()) {
+    quipu::raise<quipu::ArgumentError>("--pack writes a file of its own kind: not with --to");
+  }
+  const std::string to = !a.to.empty() ? a.to : out.ends_with(".gguf") ? "gguf" : "hf";
+  return a.pack         ? quipu::WriteLayout::packed
+         : to == "gguf" ? quipu::WriteLayout::gguf
+         : to == "hf"   ? quipu::WriteLayout::hugging_face
+                        : quipu::WriteLayout::meta;
+}
+
 int convert(const Arguments& a) {
+  const bool generated = !a.generate.empty();
+  if (a.paths.size() != (generated ? 1 : 2)) {
+    quipu::raise<quipu::ArgumentError>(generated ? "--generate takes one path, of what to write"
+                                                 : "expected two paths: FROM and TO");
+  }
+  const std::string& out = a.paths.back();
   quipu::ConvertOptions options;
-  const std::string to = !a.to.empty() ? a.to : a.out.ends_with(".gguf") ? "gguf" : "hf";
-  options.layout = to == "gguf" ? quipu::WriteLayout::gguf
-                   : to == "hf" ? quipu::WriteLayout::hugging_face
-                                : quipu::WriteLayout::meta;
+  options.layout = layout(a, out);
   options.type = quipu::element_type_named(a.type);
   options.output_type = quipu::element_type_named(a.output_type);
+  options.parts = a.parts;
   options.overwrite = a.force;
   program::ProgressBar bar;
   options.progress = [&](std::string_view what, std::size_t done, std::size_t total) {
+    program::check_signals();
     bar(what, done, total);
   };
+  program::stop_on_signals();
   const auto start = program::Clock::now();
-  const quipu::Checkpoint file = quipu::open_checkpoint(a.file);
-  const quipu::ModelEntry& entry =
-      quipu::choose_model(QUIPU_ENGINE::engine().models(), file.facts, a.file, a.model);
-  program::say("model    {} ({} parameters), {}, {} names\n", entry.name,
-               program::grouped(entry.parameters), quipu::name(file.format),
-               quipu::name(file.naming));
   quipu::ThreadPool pool(a.threads);
-  const quipu::ConvertReport report =
-      quipu::convert(file, entry, a.out, options, quipu::ExecutorRef(pool));
+  quipu::ConvertReport report;
+  if (generated) {
+    const quipu::ModelEntry& entry = entry_named(a.generate);
+    program::say("model    {} ({} parameters), weights made up with seed {}\n", entry.name,
+                 program::grouped(entry.parameters), a.seed);
+    report = quipu::generate_checkpoint(entry, a.seed, out, options, quipu::ExecutorRef(pool));
+  } else {
+    const quipu::Checkpoint file = quipu::open_checkpoint(a.paths[0]);
+    const quipu::ModelEntry& entry =
+        quipu::choose_model(QUIPU_ENGINE::engine().models(), file.facts, a.paths[0], a.model);
+    program::say("model    {} ({} parameters), {}, {} names\n", entry.name,
+                 program::grouped(entry.parameters), quipu::name(file.format),
+                 quipu::name(file.naming));
+    report = quipu::convert(file, entry, out, options, quipu::ExecutorRef(pool));
+  }
   for (const std::string& note : report.notes) program::say("note     {}\n", note);
-  program::say("written  {} tensors, {}, {}, {:.1f} s: {}\n", report.tensors,
-               program::bytes_text(report.bytes),
-               report.exact ? "every value kept" : "values rounded to the new type",
-               program::seconds_since(start), a.out);
+  const double seconds = program::seconds_since(start);
+  program::say(
+      "written  {} tensors, {}, {}, {:.1f} s ({}/s): {}\n", report.tensors,
+      program::bytes_text(report.bytes),
+      generated      ? "generated"
+      : report.exact ? "every value kept"
+                     : "values rounded to the new type",
+      seconds,
+      program::bytes_text(static_cast<std::size_t>(static_cast<double>(report.bytes) / seconds)),
+      out);
   return program::success;
 }
 
@@ -51,14 +94,18 @@ int convert(const Arguments& a) {
 
 int main(int argc, char** argv) {
   Arguments a;
-  CLI::App app{"Writes a checkpoint in another layout or with other element types.",
-               QUIPU_PROGRAM_NAME};
+  CLI::App app{
+      "Writes a checkpoint in another layout or with other element types, or made-up weights.",
+      QUIPU_PROGRAM_NAME};
   app.footer(
       "Reads GGUF, safetensors (Hugging Face's or Meta's names) and Meta's .pth, one file or "
       "shards,\n"
       "which are merged. Writes a few megabytes at a time; the result takes its name when it is\n"
       "whole. Norms stay f32 in GGUF. The tokenizer goes along from GGUF to GGUF, from Llama 3's\n"
       "tokenizer.model into GGUF, and as files from folder to folder.\n"
+      "--pack writes the matrices in the layout of the kernels, as a file that only quipu reads "
+      "and\n"
+      "that loads by being mapped. --generate makes up the weights of a model, to measure with.\n"
       "Examples:\n"
       "  " QUIPU_PROGRAM_NAME
       " Llama3.1-8B llama.gguf --type q8_0\n"
@@ -66,16 +113,23 @@ int main(int argc, char** argv) {
       " Llama3.1-8B llama-hf --to hf\n"
       "  " QUIPU_PROGRAM_NAME
       " model.gguf model-hf --type bf16\n"
+      "  " QUIPU_PROGRAM_NAME
+      " model.gguf Model-8way --to meta --parts 8 --type bf16\n"
+      "  " QUIPU_PROGRAM_NAME
+      " --pack model.gguf model.quipu\n"
+      "  " QUIPU_PROGRAM_NAME
+      " --generate llama3_1_8b --type q8_0 8b.gguf\n"
       "Exit codes: 0 done, 1 a file or model is not usable, 2 the command line is not.");
-  app.add_option("file", a.file, "Checkpoint: a .gguf, .safetensors or .pth file, or a directory")
+  app.add_option(
+         "paths", a.paths,
+         "FROM: a .gguf, .safetensors or .pth file, a packed file, or a directory (not with "
+         "--generate). TO: the file or new folder to write")
       ->required()
-      ->type_name("FILE");
-  app.add_option("out", a.out, "What to write: a .gguf file or a new folder")
-      ->required()
-      ->type_name("OUT");
+      ->expected(1, 2)
+      ->type_name("[FROM] TO");
   app.add_option("--to", a.to,
-                 "gguf; hf: a folder in Hugging Face's layout; meta: safetensors with Meta's names "
-                 "and params.json [gguf if OUT ends so, else hf]")
+                 "gguf; hf: a folder in Hugging Face's layout; meta: a folder in Meta's, with "
+                 "params.json and consolidated.NN.pth [gguf if TO ends so, else hf]")
       ->check(CLI::IsMember({"gguf", "hf", "meta"}));
   std::vector<std::string> types;
   for (std::size_t i = 0; i < quipu::element_type_count; ++i) {
@@ -90,6 +144,14 @@ int main(int argc, char** argv) {
   app.add_option("-t,--threads", a.threads, "Threads [as many as the process may use]");
   app.add_option("--model", a.model,
                  "Name of the compiled-in model [chosen by the file's configuration]");
+  app.add_option("--parts", a.parts,
+                 "Model-parallel parts that --to meta cuts the weights into [1]")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--pack", a.pack, "Write a packed file: the kernels' layout, loaded by mapping it");
+  app.add_option("--generate", a.generate,
+                 "Make up the weights of this compiled-in model, of the type --type [bf16]")
+      ->type_name("MODEL");
+  app.add_option("--seed", a.seed, "Seed of --generate [1]");
   app.add_flag("--force", a.force, "Replace an existing file");
   try {
     app.parse(argc, argv);

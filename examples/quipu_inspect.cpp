@@ -17,6 +17,7 @@ struct Row {
   std::string name, shape, type;
   std::size_t elements = 0, bytes = 0;
   std::string verdict;  // "ok", or how it differs from the type
+  bool panels = false;  // of a packed file
 };
 
 std::string shape_text(const std::vector<std::size_t>& extents) {
@@ -61,9 +62,13 @@ int inspect(const std::string& path, const std::string& wanted, bool as_json) {
   bool agree = entry != nullptr;
   std::map<std::string, bool> seen;
   for (const quipu::TensorRecord& record : file.tensors()) {
-    Row row{record.name,      shape_text(record.extents),
-            record.type_name, record.elements(),
-            record.bytes,     ""};
+    Row row{record.name,
+            shape_text(record.extents),
+            record.type_name,
+            record.elements(),
+            record.bytes,
+            "",
+            record.layout == quipu::Layout::panels};
     bytes += record.bytes;
     const auto slot = slots.find(record.name);
     if (quipu::detail::is_auxiliary(record.name)) {
@@ -124,6 +129,7 @@ int inspect(const std::string& path, const std::string& wanted, bool as_json) {
                                 {"type", row.type},
                                 {"elements", row.elements},
                                 {"bytes", row.bytes},
+                                {"layout", row.panels ? "panels" : "rows"},
                                 {"verdict", row.verdict}});
     }
     out["bytes"] = bytes;
@@ -149,6 +155,10 @@ int inspect(const std::string& path, const std::string& wanted, bool as_json) {
                program::grouped(row.elements), program::grouped(row.bytes), row.verdict);
   }
   fmt::print("\n{} tensors, {}\n", rows.size(), program::bytes_text(bytes));
+  if (file.format == quipu::FileFormat::packed) {
+    fmt::print("packed for the kernels: layout {}, panels of {} outputs\n",
+               quipu::packed_layout_version, quipu::panel_outputs);
+  }
   for (const std::string& note : file.notes) fmt::print("note: {}\n", note);
   if (auxiliary > 0)
     fmt::print("{} auxiliary elements are not counted\n", program::grouped(auxiliary));

@@ -43,7 +43,7 @@ class Convert : public ::testing::Test {
   static ConvertReport convert(const std::string& from, const std::string& to, WriteLayout layout,
                                std::optional<ElementType> type = std::nullopt,
                                std::optional<ElementType> output_type = std::nullopt,
-                               bool overwrite = false) {
+                               bool overwrite = false, std::size_t parts = 1) {
     const quipu::Checkpoint file = quipu::open_checkpoint(from);
     const quipu::ModelEntry& entry =
         quipu::choose_model(test_engine::engine().models(), file.facts, from);
@@ -52,6 +52,7 @@ class Convert : public ::testing::Test {
     options.type = type;
     options.output_type = output_type;
     options.overwrite = overwrite;
+    options.parts = parts;
     quipu::ThreadPool pool(2);
     return quipu::convert(file, entry, to, options, quipu::ExecutorRef(pool));
   }
@@ -128,6 +129,40 @@ TEST_F(Convert, MetasShardsBecomeTheHuggingFaceFile) {
   }
 }
 
+/// Every model cut into the parts that it can be cut into, the parts cut again into others, and all
+/// of it equal to the original; one that was cut by others compares part by part.
+TEST_F(Convert, PartsAreCutAndMergedWithoutLoss) {
+  for (const auto& model : test_engine::engine().models()) {
+    const std::string name(model.name);
+    if (name.size() != 2) continue;  // T1 to T4
+    const std::string start = hugging_face(name);
+    std::string from = start;
+    for (const std::size_t parts : model.legal_ranks) {
+      const std::string to = path(name + "-" + std::to_string(parts));
+      EXPECT_TRUE(convert(from, to, WriteLayout::meta, {}, {}, false, parts).exact);
+      EXPECT_EQ(quipu::open_checkpoint(to).parts, parts);
+      convert(to, to + "-hf", WriteLayout::hugging_face);
+      convert(start, path("expected"), WriteLayout::hugging_face);
+      EXPECT_EQ(contents(to + "-hf/model.safetensors"),
+                contents(path("expected") + "/model.safetensors"));
+      fs::remove_all(path("expected"));
+      from = to;
+    }
+    EXPECT_GE(model.legal_ranks.size(), 2u) << name;
+    EXPECT_TRUE(same_bits(name, logits(from), logits(start)));
+  }
+  QUIPU_GOLDEN_OR_SKIP(golden, "models/T2/meta-mp2-f32");
+  const auto theirs = quipu::open_checkpoint(golden), ours = quipu::open_checkpoint(path("T2-2"));
+  for (const quipu::TensorRecord& record : theirs.tensors()) {
+    if (record.name == "rope.freqs") continue;
+    const quipu::TensorRecord* tensor = ours.find(record.name, record.file);
+    ASSERT_NE(tensor, nullptr) << record.name;
+    EXPECT_EQ(tensor->extents, record.extents) << record.name;
+    ASSERT_EQ(tensor->bytes, record.bytes) << record.name;
+    EXPECT_EQ(std::memcmp(tensor->data, record.data, record.bytes), 0) << record.name;
+  }
+}
+
 TEST_F(Convert, Bf16IsTheGoldenRounding) {
   QUIPU_GOLDEN_OR_SKIP(golden, "models/T1/hf-bf16");
   EXPECT_FALSE(
@@ -198,6 +233,18 @@ TEST_F(Convert, RefusesByNameAndLeavesNothingBehind) {
   EXPECT_NE(refusal([&] {
               convert(t1, path("q"), WriteLayout::hugging_face, ElementType::q8_0);
             }).find("model.embed_tokens.weight: safetensors cannot hold the type q8_0"),
+            std::string::npos);
+  EXPECT_NE(refusal([&] {
+              convert(t1, path("p"), WriteLayout::meta, {}, {}, false, 3);
+            }).find("parts: 3: T1 cannot be cut so; it can into: 1, 2"),
+            std::string::npos);
+  EXPECT_NE(refusal([&] {
+              convert(t1, path("p"), WriteLayout::gguf, {}, {}, false, 2);
+            }).find("only Meta's layout"),
+            std::string::npos);
+  EXPECT_NE(refusal([&] {
+              convert(t1, path("p"), WriteLayout::meta, ElementType::q8_0);
+            }).find("torch.save cannot hold the type q8_0"),
             std::string::npos);
   convert(t1, path("taken.gguf"), WriteLayout::gguf);
   const std::string before = contents(path("taken.gguf"));

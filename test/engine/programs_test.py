@@ -9,10 +9,12 @@ The command line is judged always, the rest on SmolLM2 (QUIPU_SMOLLM2_GGUF, or
 import json
 import os
 import pathlib
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 TRACE, CONVERT = sys.argv[1:3]
@@ -55,6 +57,10 @@ class CommandLine(unittest.TestCase):
             [TRACE, "-m", "x.gguf", "--stats", "--phases", "x.json", "--start-pos", "0"],
             [CONVERT, "x.gguf"],
             [CONVERT, "x.gguf", "y.gguf", "--type", "q3"],
+            [CONVERT, "x.gguf", "y.quipu", "--pack", "--to", "gguf"],
+            [CONVERT, "--generate", "stories15m"],
+            [CONVERT, "--generate", "stories15m", "x.gguf", "y.gguf"],
+            [CONVERT, "--generate", "stories14m", "no/such/y.gguf"],
         ):
             code, out, err = run(*arguments)
             self.assertEqual((code, out), (2, ""), arguments)
@@ -85,8 +91,7 @@ class CommandLine(unittest.TestCase):
             self.assertIn("no/such.gguf", err)
 
 
-@needs_model
-class RealModel(unittest.TestCase):
+class InFolder(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.path = pathlib.Path(self.folder.name)
@@ -94,6 +99,76 @@ class RealModel(unittest.TestCase):
     def tearDown(self):
         self.folder.cleanup()
 
+
+class GeneratedModel(InFolder):
+    """Made-up weights of stories15m (15 million), so that no file is needed."""
+
+    def test_a_packed_file_is_traced_the_same(self):
+        plain, packed = self.path / "m.gguf", self.path / "m.quipu"
+        code, out, err = run(CONVERT, "--generate", "stories15m", "--type", "q8_0", plain)
+        self.assertEqual((code, out), (0, ""), err)
+        code, _, err = run(CONVERT, "--pack", plain, packed)
+        self.assertEqual(code, 0, err)
+        self.assertIn("every value kept", err)
+        stats = []
+        for file in (plain, packed):
+            code, text, err = run(TRACE, "-m", file, "--tokens", "1,2,3", "--stats")
+            self.assertEqual(code, 0, err)
+            self.assertGreater(len(text.splitlines()), 50)
+            stats.append(text)
+        self.assertEqual(stats[0], stats[1])
+
+    def test_an_interrupted_conversion_leaves_nothing(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            for to in ("m.gguf", "m"):
+                # The signals' default, also where the test itself runs with SIGINT ignored.
+                process = subprocess.Popen(
+                    [CONVERT, "--generate", "llama3_2_1b", "--type", "f32", self.path / to],
+                    stderr=subprocess.PIPE, text=True,
+                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+                self.addCleanup(process.kill)
+                deadline = time.monotonic() + 60
+                while not any(self.path.iterdir()) and time.monotonic() < deadline:
+                    time.sleep(0.01)
+                self.assertIn(".partial-", next(self.path.iterdir()).name)
+                process.send_signal(number)
+                _, err = process.communicate(timeout=60)
+                self.assertEqual(process.returncode, -number)
+                self.assertIn("interrupted", err)
+                self.assertEqual(list(self.path.iterdir()), [])
+
+    def test_torch_reads_the_parts(self):
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("torch is not there")
+        parts = []
+        for count in (1, 2):
+            folder = self.path / str(count)
+            code, _, err = run(CONVERT, "--generate", "stories15m", "--type", "bf16", "--to",
+                               "meta", "--parts", count, folder)
+            self.assertEqual(code, 0, err)
+            files = sorted(folder.glob("consolidated.*.pth"))
+            self.assertEqual([f.name for f in files],
+                             [f"consolidated.{i:02}.pth" for i in range(count)])
+            for mmap in (False, True):
+                loaded = [torch.load(f, weights_only=True, mmap=mmap) for f in files]
+            parts.append(loaded)
+        (whole,), (first, second) = parts
+        self.assertEqual(list(whole), list(first))
+        for name, tensor in whole.items():
+            self.assertEqual(tensor.dtype, torch.bfloat16)
+            if tensor.dim() == 1:
+                merged = first[name]
+                self.assertTrue(torch.equal(merged, second[name]), name)
+            else:
+                axis = 1 if name.endswith(("wo.weight", "w2.weight")) else 0
+                merged = torch.cat([first[name], second[name]], axis)
+            self.assertTrue(torch.equal(tensor, merged), name)
+
+
+@needs_model
+class RealModel(InFolder):
     def test_trace_writes_what_was_selected(self):
         out = self.path / "t.safetensors"
         code, text, err = run(TRACE, "-m", MODEL, "--tokens", "504,3575;282,4649", "--select",

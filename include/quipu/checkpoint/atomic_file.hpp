@@ -59,6 +59,20 @@ class AtomicFile {
   }
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
 
+  /// Writes bytes at an offset, whatever was appended; 0, or the system's error number. For a
+  /// library's callback, which must not throw.
+  int write_at(std::size_t offset, std::span<const std::byte> bytes) noexcept {
+    while (!bytes.empty()) {
+      const ::ssize_t done =
+          ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<::off_t>(offset));
+      if (done < 0 && errno == EINTR) continue;
+      if (done < 0) return errno;
+      bytes = bytes.subspan(static_cast<std::size_t>(done));
+      offset += static_cast<std::size_t>(done);
+    }
+    return 0;
+  }
+
   /// Flushes the bytes to the disk and gives the file its name, replacing a former one.
   void commit() {
     if (::fsync(descriptor_) != 0) detail::file_failed(path_, "cannot flush", errno);

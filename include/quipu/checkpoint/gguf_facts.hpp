@@ -5,6 +5,7 @@
 
 #include "quipu/checkpoint/gguf.hpp"
 #include "quipu/checkpoint/model_facts.hpp"
+#include "quipu/checkpoint/packed_file.hpp"
 
 namespace quipu {
 
@@ -15,6 +16,7 @@ inline ModelFacts facts_from_gguf(const GgufFile& file) {
   facts.source = "GGUF metadata";
   facts.architecture = file.get_if<std::string_view>("general.architecture").value_or("");
   facts.name = file.get_if<std::string_view>("general.name").value_or("");
+  if (facts.architecture == packed_architecture) facts.architecture = "llama";
   if (facts.architecture != "llama") return facts;
 
   const auto size = [&file](std::string_view key) -> std::optional<std::size_t> {

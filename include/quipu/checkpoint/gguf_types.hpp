@@ -103,6 +103,9 @@ inline constexpr GgmlNumber ggml_numbers[] = {
 static_assert(sizeof(ggml_numbers) / sizeof(ggml_numbers[0]) == element_type_count);
 }  // namespace detail
 
+/// The number of ggml's type I8: bytes that are no weights of a known type.
+inline constexpr std::uint32_t ggml_i8 = 24;
+
 /// The ggml type of that number; null if this list does not have it.
 constexpr const GgmlType* find_ggml_type(std::uint32_t number) {
   for (const GgmlType& type : detail::ggml_types) {

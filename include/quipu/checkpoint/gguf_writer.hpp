@@ -88,17 +88,24 @@ struct GgufPlan {
   std::string name;
   ElementType type = ElementType::f32;
   std::vector<std::size_t> extents;
+  /// Not 0: the tensor holds so many bytes of a layout of our own and is written as a vector of
+  /// GGUF's type I8, so that nobody takes them for rows of `type`.
+  std::size_t opaque_bytes = 0;
 };
 
 class GgufWriter {
  public:
-  static constexpr std::size_t alignment = 32;  ///< the format's default, so no key is needed
+  static constexpr std::size_t default_alignment = 32;  ///< of the format: needs no key
 
-  /// Begins the file. ArgumentError for a name given twice, other than one to four extents, an
-  /// extent of 0, rows that are not whole blocks, or metadata that sets `general.alignment`.
-  GgufWriter(std::string path, const GgufMetadata& metadata, std::span<const GgufPlan> plan,
-             WriteProgress progress = {})
+  /// Begins the file. `alignment` of the tensors is a power of two. ArgumentError for a name given
+  /// twice, other than one to four extents, an extent of 0, rows that are not whole blocks, or
+  /// metadata that sets `general.alignment`.
+  GgufWriter(std::string path, GgufMetadata metadata, std::span<const GgufPlan> plan,
+             WriteProgress progress = {}, std::size_t alignment = default_alignment)
       : stream_(path, planned(path, metadata, plan), alignment, std::move(progress)) {
+    if (alignment != default_alignment) {
+      metadata.set("general.alignment", static_cast<std::uint32_t>(alignment));
+    }
     std::string head = "GGUF";
     const auto put = [&head](auto value) {
       char raw[sizeof(value)];
@@ -113,11 +120,17 @@ class GgufWriter {
     for (const GgufPlan& tensor : plan) {
       put(static_cast<std::uint64_t>(tensor.name.size()));
       head += tensor.name;
-      put(static_cast<std::uint32_t>(tensor.extents.size()));
-      for (std::size_t i = tensor.extents.size(); i-- > 0;) {
-        put(static_cast<std::uint64_t>(tensor.extents[i]));
+      if (tensor.opaque_bytes != 0) {
+        put(std::uint32_t{1});
+        put(static_cast<std::uint64_t>(tensor.opaque_bytes));
+        put(ggml_i8);
+      } else {
+        put(static_cast<std::uint32_t>(tensor.extents.size()));
+        for (std::size_t i = tensor.extents.size(); i-- > 0;) {
+          put(static_cast<std::uint64_t>(tensor.extents[i]));
+        }
+        put(ggml_number(tensor.type));
       }
-      put(ggml_number(tensor.type));
       put(static_cast<std::uint64_t>(offset));
       offset = round_up(checked_add(offset, bytes_of(tensor)), alignment);
     }
@@ -134,19 +147,20 @@ class GgufWriter {
 
  private:
   static std::size_t bytes_of(const GgufPlan& tensor) {
+    if (tensor.opaque_bytes != 0) return tensor.opaque_bytes;
     std::size_t bytes = row_bytes(tensor.type, tensor.extents.back());
     for (std::size_t i = 0; i + 1 < tensor.extents.size(); ++i) {
       bytes = checked_mul(bytes, tensor.extents[i], "bytes of a tensor");
     }
     return bytes;
   }
-  static std::vector<detail::TensorStream::Planned> planned(const std::string& path,
-                                                            const GgufMetadata& metadata,
-                                                            std::span<const GgufPlan> plan) {
+  static std::vector<detail::PlannedBytes> planned(const std::string& path,
+                                                   const GgufMetadata& metadata,
+                                                   std::span<const GgufPlan> plan) {
     if (metadata.contains("general.alignment")) {
-      raise<ArgumentError>(path + ": key \"general.alignment\": quipu writes the default, 32");
+      raise<ArgumentError>(path + ": key \"general.alignment\" is written by the writer alone");
     }
-    std::vector<detail::TensorStream::Planned> out;
+    std::vector<detail::PlannedBytes> out;
     std::unordered_set<std::string_view> names;
     for (const GgufPlan& tensor : plan) {
       const detail::Words what = detail::Words(path) + ": tensor " + detail::in_quotes(tensor.name);

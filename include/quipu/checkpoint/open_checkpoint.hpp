@@ -22,6 +22,7 @@
 #include "quipu/checkpoint/file_kind.hpp"
 #include "quipu/checkpoint/gguf_facts.hpp"
 #include "quipu/checkpoint/json_facts.hpp"
+#include "quipu/checkpoint/packed_file.hpp"
 #include "quipu/checkpoint/safetensors.hpp"
 #include "quipu/checkpoint/torch_pth.hpp"
 
@@ -71,6 +72,10 @@ inline std::vector<TensorRecord> read_tensors(Checkpoint& checkpoint, std::size_
   if (format == FileFormat::gguf) {
     checkpoint.gguf.emplace(map.bytes(), map.path());
     tensors.assign(checkpoint.gguf->tensors().begin(), checkpoint.gguf->tensors().end());
+    if (is_packed(*checkpoint.gguf)) {
+      checkpoint.format = FileFormat::packed;
+      read_packed(*checkpoint.gguf, tensors);
+    }
   } else if (format == FileFormat::safetensors) {
     const SafetensorsFile parsed(map.bytes(), map.path(), options.safetensors);
     tensors.assign(parsed.tensors().begin(), parsed.tensors().end());

@@ -83,9 +83,9 @@ class SafetensorsWriter {
                          "element type " +
                          detail::in_quotes(tensor.dtype));
   }
-  static std::vector<detail::TensorStream::Planned> planned(const std::string& path,
-                                                            std::span<const SafetensorsPlan> plan) {
-    std::vector<detail::TensorStream::Planned> out;
+  static std::vector<detail::PlannedBytes> planned(const std::string& path,
+                                                   std::span<const SafetensorsPlan> plan) {
+    std::vector<detail::PlannedBytes> out;
     std::unordered_set<std::string_view> names{"__metadata__"};
     for (const SafetensorsPlan& tensor : plan) {
       if (!names.insert(tensor.name).second) {

@@ -1,6 +1,7 @@
 // One logical matrix of a checkpoint, wherever its bytes stand: in one piece, in the shards of
 // several model-parallel ranks, or as the part of a matrix that one rank of a new split needs.
 //
+// A matrix of a packed file stands in panels; its rows are unpacked when they are asked for.
 // A source copies nothing until rows are asked for, so a packer can read, merge, re-split and
 // un-permute a matrix a few rows at a time, and a 16 GB checkpoint is never in memory twice.
 // Siblings: tensor_record.hpp, hugging_face.hpp (row orders), checkpoint.hpp.
@@ -20,6 +21,7 @@
 #include "quipu/checkpoint/tensor_record.hpp"
 #include "quipu/reflect/shard_axis.hpp"
 #include "quipu/shape/matrix.hpp"
+#include "quipu/simd/packing.hpp"
 
 namespace quipu {
 
@@ -50,9 +52,20 @@ class TensorSource {
   /// Bytes of one row as read_rows() writes it.
   std::size_t row_bytes() const { return quipu::row_bytes(type_, cols_); }
 
-  /// The matrix in place, if its bytes stand in one piece in the order asked for.
+  /// The matrix in place, if its bytes stand in one piece in the order asked for: rows, or whole
+  /// panels of a packed file.
   std::optional<MatrixView> view() const {
     if (pieces_.size() != 1 || order_ != RowOrder::stored) return std::nullopt;
+    if (!panels_.empty()) {
+      if (first_byte_ != 0 || cols_ != panels_.cols || first_row_ % panel_outputs != 0 ||
+          (rows_ % panel_outputs != 0 && first_row_ + rows_ != panels_.rows)) {
+        return std::nullopt;
+      }
+      MatrixView part = panels_;
+      part.data += first_row_ / panel_outputs * panels_.row_stride;
+      part.rows = rows_;
+      return part;
+    }
     return MatrixView{pieces_[0].data, rows_, cols_, pieces_[0].stride, type_, Layout::row_major};
   }
 
@@ -64,6 +77,11 @@ class TensorSource {
   /// row order other than the stored one, whole heads must be asked for.
   template <class F>
   void for_each_range(std::size_t first, std::size_t count, F&& f) const {
+    if (!panels_.empty()) {
+      const std::size_t begin = (first_row_ + first) / panel_outputs;
+      const std::size_t end = ceil_div(first_row_ + first + count, panel_outputs);
+      return f(panels_.data + begin * panels_.row_stride, (end - begin) * panels_.row_stride);
+    }
     for (const Piece& piece : pieces_) {
       const std::size_t begin = (std::max)(first, piece.row);
       const std::size_t end = (std::min)(first + count, piece.row + piece.rows);
@@ -82,7 +100,12 @@ class TensorSource {
     std::size_t byte, bytes;  ///< of a logical row
   };
 
-  void read_row(std::size_t row, std::byte* out) const {
+  void read_row(std::size_t row, std::byte* out, std::byte* unpacked) const {
+    if (!panels_.empty()) {
+      unpack_row(panels_, first_row_ + row, unpacked);
+      std::memcpy(out, unpacked + first_byte_, row_bytes());
+      return;
+    }
     for (const Piece& piece : pieces_) {
       if (row < piece.row || row - piece.row >= piece.rows) continue;
       std::memcpy(out + piece.byte, piece.data + (row - piece.row) * piece.stride, piece.bytes);
@@ -96,6 +119,8 @@ class TensorSource {
   RowOrder order_ = RowOrder::stored;
   std::size_t head_dim_ = 0;
   std::vector<Piece> pieces_;
+  MatrixView panels_;                           ///< the whole matrix of a packed file, else empty
+  std::size_t first_row_ = 0, first_byte_ = 0;  ///< of the part of it that this source is
 };
 
 inline TensorSource TensorSource::whole(const TensorRecord& record) {
@@ -120,7 +145,9 @@ inline TensorSource TensorSource::whole(const TensorRecord& record) {
                                  detail::decimal(info(source.type_).block_elements));
   }
   const std::size_t stride = source.row_bytes();
-  if (checked_mul(source.rows_, stride, "bytes of a tensor") != record.bytes) {
+  if (record.layout == Layout::panels) {  // whose size the reader has judged
+    source.panels_ = packed_view(record.data, source.type_, source.rows_, source.cols_);
+  } else if (checked_mul(source.rows_, stride, "bytes of a tensor") != record.bytes) {
     detail::bad_field(what, "bytes", detail::decimal(source.rows_ * stride),
                       detail::decimal(record.bytes));
   }
@@ -133,6 +160,7 @@ inline TensorSource TensorSource::merge(std::span<const TensorRecord* const> sha
   if (shards.empty()) raise<ArgumentError>("TensorSource::merge: no shards");
   TensorSource merged = whole(*shards[0]);
   if (shards.size() == 1) return merged;
+  if (!merged.panels_.empty()) raise<ArgumentError>("TensorSource::merge: packed shards");
   const detail::Words what = "tensor " + detail::in_quotes(merged.name_);
   if (axis == ShardAxis::rows && shards[0]->extents.size() == 1) {
     detail::bad_format(what, "a vector cannot be cut by rows");
@@ -188,6 +216,7 @@ inline TensorSource TensorSource::slice(ShardAxis axis, std::size_t rank, std::s
   (by_rows ? part.rows_ : part.cols_) = extent / ranks;
   const std::size_t length = by_rows ? part.rows_ : part.row_bytes();
   const std::size_t from = rank * length;
+  (by_rows ? part.first_row_ : part.first_byte_) += from;
   for (Piece piece : pieces_) {
     // The part of the piece inside [from, from + length), counted from `from`.
     std::size_t& start = by_rows ? piece.row : piece.byte;
@@ -219,8 +248,9 @@ inline void TensorSource::read_rows(std::size_t first, std::size_t count, std::b
                          " to " + detail::decimal(first + count) + " of " + detail::decimal(rows_));
   }
   const std::size_t stride = row_bytes();
+  std::vector<std::byte> unpacked(panels_.empty() ? 0 : quipu::row_bytes(type_, panels_.cols));
   for (std::size_t i = 0; i < count; ++i) {
-    read_row(stored_row(order_, first + i, head_dim_), out + i * stride);
+    read_row(stored_row(order_, first + i, head_dim_), out + i * stride, unpacked.data());
   }
 }
 

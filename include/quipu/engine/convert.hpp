@@ -1,17 +1,14 @@
-// From any checkpoint of a compiled-in model to a GGUF file or a folder with safetensors, tensor by
-// tensor: the file read is mapped, a few megabytes of rows are held at a time.
+// From any checkpoint of a compiled-in model, or from nothing (generate_checkpoint), to a GGUF
+// file, a packed file or a folder with safetensors, tensor by tensor: the file read is mapped, a
+// few megabytes of rows are held at a time.
 //
 // The result appears under its name only when it is whole. Where element types stay as they are,
 // bytes are copied (rows of q and k in the order of the layout), so the result computes the same
-// bits. Siblings: engine/convert_configuration.hpp, engine/convert_vocabulary.hpp,
-// engine/weight_loader.hpp (verifies). Tests: test/engine/convert_test.cpp.
+// bits. Siblings: engine/written_tensor.hpp (one tensor), engine/generated_rows.hpp,
+// engine/convert_configuration.hpp, engine/convert_vocabulary.hpp, engine/weight_loader.hpp
+// (verifies). Tests: test/engine/convert_test.cpp, packed_test.cpp.
 #pragma once
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <atomic>
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -20,27 +17,33 @@
 #include <utility>
 #include <vector>
 
+#include "quipu/checkpoint/atomic_folder.hpp"
 #include "quipu/checkpoint/gguf_writer.hpp"
+#include "quipu/checkpoint/packed_file.hpp"
 #include "quipu/checkpoint/safetensors_writer.hpp"
+#include "quipu/checkpoint/torch_pth_writer.hpp"
 #include "quipu/engine/convert_configuration.hpp"
 #include "quipu/engine/convert_vocabulary.hpp"
+#include "quipu/engine/generated_rows.hpp"
 #include "quipu/engine/vocabulary_loader.hpp"
 #include "quipu/engine/weight_loader.hpp"
-#include "quipu/simd/quantize.hpp"
+#include "quipu/engine/written_tensor.hpp"
 
 namespace quipu {
 
 /// What is written:
 ///   gguf          one file with configuration and tokenizer
+///   packed        the same with the matrices in the kernels' layout (checkpoint/packed_file.hpp)
 ///   hugging_face  a folder: model.safetensors with Hugging Face's names, config.json
-///   meta          a folder: model.safetensors with Meta's names and order of rows, params.json
-enum class WriteLayout : unsigned char { gguf, hugging_face, meta };
+///   meta          a folder: consolidated.NN.pth, one for each model-parallel part, params.json
+enum class WriteLayout : unsigned char { gguf, packed, hugging_face, meta };
 
 struct ConvertOptions {
   WriteLayout layout = WriteLayout::gguf;
   std::optional<ElementType> type;         ///< of matrices; not given: as they are stored
   std::optional<ElementType> output_type;  ///< of the output matrix (tied: the embedding) instead
-  bool overwrite = false;                  ///< an existing file (never a folder) is replaced
+  std::size_t parts = 1;   ///< of Meta's layout: files that the weights are cut into
+  bool overwrite = false;  ///< an existing file (never a folder) is replaced
   Progress progress;
 };
 
@@ -53,159 +56,23 @@ struct ConvertReport {
 
 namespace detail {
 
-/// The largest magnitude that rounds to a finite value of the type: of f16 and bf16 the float32
-/// before the tie with the infinity, which is even.
-inline float largest_finite(ElementType type) {
-  return type == ElementType::f16    ? 65519.996f
-         : type == ElementType::bf16 ? 0x1.fefffep127f
-                                     : 3.4028235e38f;
-}
-
-/// Whether the float16 scales and minimums of a row of blocks are finite: a weight that is a finite
-/// float32 may need a scale past float16's range.
-inline bool block_scales_finite(ElementType type, const std::byte* row, std::size_t cols) {
-  const ElementTypeInfo& facts = info(type);
-  const std::size_t first = type == ElementType::q6_k ? 208 : 0;
-  const bool has_minimum = type == ElementType::q4_1 || type == ElementType::q5_1 ||
-                           type == ElementType::q4_k || type == ElementType::q5_k;
-  const auto* block = reinterpret_cast<const std::uint8_t*>(row);
-  for (std::size_t i = 0; i < cols; i += facts.block_elements, block += facts.block_bytes) {
-    if (!std::isfinite(load_half(block + first))) return false;
-    if (has_minimum && !std::isfinite(load_half(block + 2))) return false;
-  }
-  return true;
-}
-
-/// A tensor to be written: where it comes from and what it becomes.
-struct WrittenTensor {
-  std::string name;
-  TensorSource source;
-  ElementType type = ElementType::f32;
-  bool vector = false;
-  std::vector<std::byte> values;  ///< of a tensor that is computed, not read; else empty
-
-  std::vector<std::size_t> extents() const {
-    if (!values.empty()) return {values.size() / sizeof(float)};
-    return vector ? std::vector{source.cols()} : std::vector{source.rows(), source.cols()};
-  }
-};
-
-/// Whether each value of `from` is one of `to`.
-constexpr bool holds_all(ElementType from, ElementType to) {
-  return from == to || to == ElementType::f32;
-}
-
-/// Of a matrix whose rows are no whole blocks of the type wanted: the nearest type that fits.
-constexpr ElementType fitting_type(ElementType wanted, std::size_t cols) {
-  if (row_is_whole_blocks(wanted, cols)) return wanted;
-  const ElementType small = wanted == ElementType::q4_k   ? ElementType::q5_0
-                            : wanted == ElementType::q5_k ? ElementType::q5_1
-                                                          : ElementType::q8_0;
-  return row_is_whole_blocks(small, cols) ? small : ElementType::f16;
-}
-
-/// Calls append(span of bytes) with the rows of a tensor in its new type, some megabytes at a time.
-template <class Append>
-void convert_rows(const Checkpoint& file, const WrittenTensor& tensor, ExecutorRef executor,
-                  Append&& append) {
-  constexpr std::size_t batch_bytes = std::size_t{4} << 20;
-  constexpr std::size_t rows_per_task = 16;
-  const TensorSource& source = tensor.source;
-  const std::size_t cols = source.cols(), in_bytes = source.row_bytes();
-  const std::size_t out_bytes = row_bytes(tensor.type, cols);
-  const std::size_t batch = (std::max)(std::size_t{1}, batch_bytes / (cols * sizeof(float)));
-  std::vector<std::byte> in(batch * in_bytes), out(batch * out_bytes);
-  std::vector<float> widened(batch * cols);
-  const float limit = largest_finite(tensor.type);
-  const bool blocks = info(tensor.type).block_elements > 1;
-  for (std::size_t first = 0; first < source.rows(); first += batch) {
-    const std::size_t rows = (std::min)(batch, source.rows() - first);
-    if (source.type() == tensor.type) {
-      source.read_rows(first, rows, out.data());
-      append(std::span(std::as_const(out)).first(rows * out_bytes));
-      continue;
-    }
-    std::atomic<bool> fits{true};
-    executor.run(ceil_div(rows, rows_per_task), [&](std::size_t task, std::size_t) {
-      const std::size_t end = (std::min)(rows, (task + 1) * rows_per_task);
-      for (std::size_t row = task * rows_per_task; row < end; ++row) {
-        float* x = widened.data() + row * cols;
-        source.read_rows(first + row, 1, in.data() + row * in_bytes);
-        dequantize_row(source.type(), in.data() + row * in_bytes, x, cols);
-        for (std::size_t i = 0; i < cols; ++i) {
-          if (std::isfinite(x[i]) ? !(std::fabs(x[i]) <= limit) : blocks) fits = false;
-        }
-        if (!fits) continue;
-        std::byte* const to = out.data() + row * out_bytes;
-        quantize_row(tensor.type, x, to, cols);
-        if (blocks && !block_scales_finite(tensor.type, to, cols)) fits = false;
-      }
-    });
-    if (!fits) {
-      raise<MismatchError>(file.path + ": tensor " + source.name() + ": a value in rows " +
-                           std::to_string(first) + " to " + std::to_string(first + rows - 1) +
-                           " is too large for " + std::string(name(tensor.type)) +
-                           " or not finite");
-    }
-    append(std::span(std::as_const(out)).first(rows * out_bytes));
-  }
-  source.for_each_range(0, source.rows(), [&](const std::byte* begin, std::size_t bytes) {
-    file.release(begin, bytes);
-  });
-}
-
-/// A folder under construction beside its final name; nothing is left of it without commit().
-class NewFolder {
- public:
-  explicit NewFolder(std::filesystem::path path) : path_(std::move(path)) {
-    if (!path_.has_filename()) path_ = path_.parent_path();  // "out/"
-    std::error_code code;
-    if (std::filesystem::exists(path_, code) && !std::filesystem::is_empty(path_, code)) {
-      raise<ArgumentError>(path_.string() + ": expected the name of a new or empty folder");
-    }
-    temporary_ = path_;
-    temporary_ += ".partial-" + std::to_string(::getpid());
-    if (!std::filesystem::create_directory(temporary_, code)) {
-      raise<FileError>(temporary_.string() + ": cannot create the folder: " +
-                       (code ? code.message() : "it is there already"));
-    }
-  }
-  NewFolder(const NewFolder&) = delete;
-  NewFolder& operator=(const NewFolder&) = delete;
-  ~NewFolder() {
-    std::error_code ignored;
-    if (!temporary_.empty()) std::filesystem::remove_all(temporary_, ignored);
-  }
-  std::string file(const char* file_name) const { return (temporary_ / file_name).string(); }
-  void commit() {
-    std::error_code code;
-    std::filesystem::rename(temporary_, path_, code);
-    if (code) raise<FileError>(path_.string() + ": cannot take this name: " + code.message());
-    temporary_.clear();
-  }
-
- private:
-  std::filesystem::path path_, temporary_;
-};
-
 /// One conversion: plans every tensor, then writes.
 class Conversion {
  public:
+  /// From a checkpoint, or with a seed from nothing: then `file` is an empty one with a name.
   Conversion(const Checkpoint& file, const ModelEntry& entry, const ConvertOptions& options,
-             ExecutorRef executor)
-      : file_(file), entry_(entry), options_(options), executor_(executor) {
+             ExecutorRef executor, std::optional<std::uint64_t> seed = std::nullopt)
+      : file_(file), entry_(entry), options_(options), executor_(executor), seed_(seed) {
+    check_parts();
     holder_ = entry.make_weights();
-    const TensorSource* embedding = nullptr;
-    std::vector<PlannedTensor> planned = verify_tensors(file, entry, holder_.slots);
-    for (const PlannedTensor& tensor : planned) {
-      plan(*tensor.slot, tensor.source);
-      if (tensor.slot->embedding) embedding = &tensor.source;
+    if (seed) {
+      for (const TensorSlot& slot : holder_.slots) {
+        if (!slot.shares_embedding || repeats_shared()) plan_generated(slot);
+      }
+    } else {
+      plan_read();
     }
-    for (const TensorSlot& slot : holder_.slots) {
-      // Meta's own files of a tied model hold the shared matrix twice.
-      if (slot.shares_embedding && options.layout == WriteLayout::meta) plan(slot, *embedding);
-    }
-    if (options.layout == WriteLayout::gguf) plan_rope_factors();
+    if (one_file()) plan_rope_factors();
   }
 
   ConvertReport write(const std::string& out) {
@@ -213,35 +80,98 @@ class Conversion {
       report_.notes.push_back(fallback.tensor + " and " + std::to_string(fallback.others) +
                               " more " + fallback.why);
     }
-    options_.layout == WriteLayout::gguf ? write_gguf(out) : write_folder(out);
+    one_file() ? write_file(out) : write_folder(out);
     return std::move(report_);
   }
 
  private:
-  bool gguf() const { return options_.layout == WriteLayout::gguf; }
+  bool one_file() const {
+    return options_.layout == WriteLayout::gguf || options_.layout == WriteLayout::packed;
+  }
+  /// Meta's own files of a tied model hold the shared matrix twice.
+  bool repeats_shared() const { return options_.layout == WriteLayout::meta; }
   NamingScheme scheme() const {
-    return gguf()                                         ? NamingScheme::gguf
+    return one_file()                                     ? NamingScheme::gguf
            : options_.layout == WriteLayout::hugging_face ? NamingScheme::hugging_face
                                                           : NamingScheme::meta;
   }
 
-  void plan(const TensorSlot& slot, TensorSource source) {
+  void check_parts() const {
+    if (options_.parts == 1) return;
+    const std::string what = "parts: " + std::to_string(options_.parts);
+    if (options_.layout != WriteLayout::meta) {
+      raise<ArgumentError>(what + ": only Meta's layout is cut into parts");
+    }
+    std::string legal;
+    for (const std::size_t n : entry_.legal_ranks) {
+      if (n == options_.parts) return;
+      legal += (legal.empty() ? "" : ", ") + std::to_string(n);
+    }
+    raise<ArgumentError>(what + ": " + std::string(entry_.name) +
+                         " cannot be cut so; it can into: " + legal);
+  }
+
+  void plan_read() {
+    const TensorSource* embedding = nullptr;
+    std::vector<PlannedTensor> planned = verify_tensors(file_, entry_, holder_.slots);
+    for (const PlannedTensor& tensor : planned) {
+      plan(*tensor.slot, tensor.source);
+      if (tensor.slot->embedding) embedding = &tensor.source;
+    }
+    for (const TensorSlot& slot : holder_.slots) {
+      if (slot.shares_embedding && repeats_shared()) plan(slot, *embedding);
+    }
+  }
+
+  void plan_generated(const TensorSlot& slot) {
+    const ElementType type = written_type(slot, ElementType::bf16);
+    // The shared matrix is the embedding under another name.
+    const std::string& path = slot.shares_embedding ? holder_.slots.front().path : slot.path;
+    add(slot, type).make_row = GeneratedRows(*seed_, path, type, slot.in, slot.vector);
+  }
+
+  /// The element type that a tensor gets, `stored` if nothing else is asked for.
+  ElementType written_type(const TensorSlot& slot, ElementType stored) {
     const bool last = slot.path == "output" || (slot.embedding && entry_.architecture.tied_output);
     const std::string& out_name = slot.name_in(scheme());
-    ElementType type = options_.type.value_or(source.type());
+    ElementType type = options_.type.value_or(stored);
     if (last && options_.output_type) type = *options_.output_type;
-    if (gguf() && slot.vector) {
+    if (one_file() && slot.vector) {
       type = ElementType::f32;  // as llama.cpp wants norms
-    } else if (gguf() && !row_is_whole_blocks(type, slot.in)) {
+    } else if (one_file() && !row_is_whole_blocks(type, slot.in)) {
       const ElementType fits = fitting_type(type, slot.in);
       note_fallback(out_name, slot.in, type, fits);
       type = fits;
     }
-    if (!gguf() && safetensors_name(type).empty()) {
-      raise<ArgumentError>(file_.path + ": tensor " + out_name +
-                           ": safetensors cannot hold the type " + std::string(name(type)) +
-                           "; choose bf16, f16 or f32");
+    if (!one_file() && info(type).block_elements > 1) {
+      const bool meta = options_.layout == WriteLayout::meta;
+      raise<ArgumentError>(file_.path + ": tensor " + out_name + ": " +
+                           (meta ? "torch.save" : "safetensors") + " cannot hold the type " +
+                           std::string(name(type)) + "; choose bf16, f16 or f32");
     }
+    return type;
+  }
+
+  WrittenTensor& add(const TensorSlot& slot, ElementType type) {
+    WrittenTensor tensor;
+    tensor.name = slot.name_in(scheme());
+    tensor.type = type;
+    tensor.rows = slot.out;
+    tensor.cols = slot.in;
+    tensor.vector = slot.vector;
+    tensor.shard = slot.shard;
+    if (options_.layout == WriteLayout::packed && !slot.vector &&
+        !is_looked_up_only(slot, entry_)) {
+      tensor.layout = Layout::panels;
+    }
+    if (!slot.vector) matrix_type_ = matrix_type_.value_or(type);
+    if (slot.path.ends_with("attention.wq")) matrix_type_ = type;
+    tensors_.push_back(std::move(tensor));
+    return tensors_.back();
+  }
+
+  void plan(const TensorSlot& slot, TensorSource source) {
+    const ElementType type = written_type(slot, source.type());
     // verify_tensors hands rows out in Meta's order.
     if (scheme() == NamingScheme::hugging_face && slot.rotary_head_dim != 0) {
       source = file_.naming == NamingScheme::hugging_face
@@ -256,9 +186,7 @@ class Conversion {
                               std::string(name(source.type())) + " to " + std::string(name(type)) +
                               "): a conversion from the original weights loses less");
     }
-    if (!slot.vector) matrix_type_ = matrix_type_.value_or(type);
-    if (slot.path.ends_with("attention.wq")) matrix_type_ = type;
-    tensors_.push_back({out_name, std::move(source), type, slot.vector, {}});
+    add(slot, type).source = std::move(source);
   }
 
   // One note for all matrices of one width.
@@ -286,71 +214,87 @@ class Conversion {
     if (const TensorRecord* own = file_.find("rope_freqs.weight")) {
       std::memcpy(factors.data(), own->data, own->bytes);
     }
-    const auto bytes = std::as_bytes(std::span(factors));
-    tensors_.push_back(
-        {"rope_freqs.weight", {}, ElementType::f32, true, {bytes.begin(), bytes.end()}});
+    WrittenTensor tensor;
+    tensor.name = "rope_freqs.weight";
+    tensor.rows = 1;
+    tensor.cols = factors.size();
+    tensor.vector = true;
+    tensor.make_row = [values = std::move(factors)](std::size_t, std::byte* to) {
+      std::memcpy(to, values.data(), values.size() * sizeof(float));
+    };
+    tensors_.push_back(std::move(tensor));
   }
 
   template <class Writer>
-  void write_tensors(Writer& writer) {
-    for (const WrittenTensor& tensor : tensors_) {
-      const auto append = [&](std::span<const std::byte> bytes) {
+  void write_tensors(Writer& writer, std::span<const WrittenTensor> tensors) {
+    for (const WrittenTensor& tensor : tensors) {
+      write_rows(file_, tensor, executor_, [&](std::span<const std::byte> bytes) {
         writer.append(tensor.name, bytes);
         report_.bytes += bytes.size();
-      };
-      tensor.values.empty() ? convert_rows(file_, tensor, executor_, append)
-                            : append(tensor.values);
-      ++report_.tensors;
+      });
     }
     writer.finish();
+    report_.tensors = tensors.size();
   }
 
+  /// Progress of one file, the files before it included.
   WriteProgress progress() const {
     if (!options_.progress) return {};
-    return
-        [this](std::size_t done, std::size_t total) { options_.progress("writing", done, total); };
+    return [this, before = report_.bytes](std::size_t done, std::size_t total) {
+      options_.progress("writing", before + done, total * options_.parts);
+    };
   }
 
-  void write_gguf(const std::string& out) {
+  void write_file(const std::string& out) {
     std::error_code ignored;
     if (!options_.overwrite && std::filesystem::exists(out, ignored)) {
       raise<ArgumentError>(out + ": there is a file of this name already");
     }
     GgufMetadata metadata;
+    const bool packed = options_.layout == WriteLayout::packed;
+    metadata.set("general.architecture", packed ? packed_architecture : std::string_view("llama"));
     if (file_.gguf) {
       for (const GgufEntry& entry : file_.gguf->metadata()) {
         // What depends on the element types or on the file is written anew.
-        if (entry.key != "general.alignment" && entry.key != "general.file_type" &&
-            entry.key != "general.quantization_version" && !entry.key.starts_with("split."))
+        if (entry.key != "general.architecture" && entry.key != "general.alignment" &&
+            entry.key != "general.file_type" && entry.key != "general.quantization_version" &&
+            !entry.key.starts_with("split.") && !entry.key.starts_with("quipu."))
           metadata.copy(entry);
       }
     }
     set_configuration(metadata, file_, entry_, *matrix_type_);
-    if (!file_.gguf) {
-      const std::optional<VocabularyData> vocabulary = vocabulary_of(file_);
-      if (vocabulary && vocabulary->tokens.size() == entry_.architecture.vocab_size) {
-        set_vocabulary(metadata, with_merges(*vocabulary));
-      } else {
-        metadata.set("tokenizer.ggml.model", std::string_view("no_vocab"));
-        report_.notes.push_back(
-            vocabulary
-                ? vocabulary->source + " has " + std::to_string(vocabulary->tokens.size()) +
-                      " tokens, the model " + std::to_string(entry_.architecture.vocab_size) +
-                      ": written without a tokenizer"
-                : std::string("written without a tokenizer: there is no tokenizer.model "
-                              "beside the weights"));
-      }
-    }
+    if (!file_.gguf) add_vocabulary(metadata);
     std::vector<GgufPlan> plan;
     for (const WrittenTensor& tensor : tensors_) {
-      plan.push_back({tensor.name, tensor.type, tensor.extents()});
+      plan.push_back({tensor.name, tensor.type, tensor.extents(),
+                      tensor.layout == Layout::panels ? tensor.bytes() : 0});
     }
-    GgufWriter writer(out, metadata, plan, progress());
-    write_tensors(writer);
+    if (packed) set_packed(metadata, plan);
+    GgufWriter writer(out, metadata, plan, progress(),
+                      packed ? packed_alignment : GgufWriter::default_alignment);
+    write_tensors(writer, tensors_);
+  }
+
+  void add_vocabulary(GgufMetadata& metadata) {
+    const std::size_t size = entry_.architecture.vocab_size;
+    const std::optional<VocabularyData> vocabulary =
+        seed_ ? placeholder_vocabulary(size) : vocabulary_of(file_);
+    if (vocabulary && vocabulary->tokens.size() == size) {
+      set_vocabulary(metadata, with_merges(*vocabulary));
+      return;
+    }
+    metadata.set("tokenizer.ggml.model", std::string_view("no_vocab"));
+    report_.notes.push_back(
+        vocabulary
+            ? vocabulary->source + " has " + std::to_string(vocabulary->tokens.size()) +
+                  " tokens, the model " + std::to_string(size) + ": written without a tokenizer"
+        : seed_ ? std::string("written without a tokenizer: the vocabulary has no room for bytes")
+                : std::string("written without a tokenizer: there is no tokenizer.model "
+                              "beside the weights"));
   }
 
   void write_folder(const std::string& out) {
-    NewFolder folder(out);
+    AtomicFolder folder(out);
     const bool meta = options_.layout == WriteLayout::meta;
     std::string text;
     if (meta) {
@@ -364,18 +308,42 @@ class Conversion {
     configuration.write(text);
     configuration.commit();
     copy_tokenizer(folder);
+    meta ? write_parts(folder) : write_safetensors(folder);
+    folder.commit();
+  }
+
+  void write_safetensors(const AtomicFolder& folder) {
     std::vector<SafetensorsPlan> plan;
     for (const WrittenTensor& tensor : tensors_) {
       plan.push_back({tensor.name, safetensors_name(tensor.type), tensor.extents()});
     }
     SafetensorsWriter writer(folder.file("model.safetensors"), plan, {{"format", "pt"}},
                              progress());
-    write_tensors(writer);
-    folder.commit();
+    write_tensors(writer, tensors_);
+  }
+
+  void write_parts(const AtomicFolder& folder) {
+    for (std::size_t part = 0; part < options_.parts; ++part) {
+      std::vector<WrittenTensor> tensors;
+      std::vector<TorchPlan> plan;
+      for (const WrittenTensor& whole : tensors_) {
+        tensors.push_back(part_of(whole, part, options_.parts));
+        plan.push_back({whole.name, whole.type, tensors.back().extents()});
+      }
+      const std::string number = std::to_string(part);
+      TorchWriter writer(
+          folder.file("consolidated." + std::string(part < 10 ? "0" : "") + number + ".pth"), plan,
+          progress());
+      write_tensors(writer, tensors);
+    }
   }
 
   // The files of a tokenizer that stand beside the weights go with them.
-  void copy_tokenizer(const NewFolder& folder) {
+  void copy_tokenizer(const AtomicFolder& folder) {
+    if (seed_) {
+      report_.notes.push_back("written without a tokenizer: the weights are made up");
+      return;
+    }
     namespace fs = std::filesystem;
     std::error_code code;
     fs::path from(file_.path);
@@ -406,6 +374,7 @@ class Conversion {
   const ModelEntry& entry_;
   const ConvertOptions& options_;
   ExecutorRef executor_;
+  std::optional<std::uint64_t> seed_;
   WeightsHolder holder_;
   std::vector<WrittenTensor> tensors_;
   std::optional<ElementType> matrix_type_;
@@ -420,7 +389,7 @@ class Conversion {
 
 }  // namespace detail
 
-/// Converts a checkpoint of the model `entry` to `out`, a file (gguf) or a new folder.
+/// Converts a checkpoint of the model `entry` to `out`, a file (gguf, packed) or a new folder.
 /// MismatchError or FormatError if the checkpoint does not hold this model, or a value does not fit
 /// the new type; ArgumentError if the layout cannot hold the type or `out` is taken; FileError if
 /// it cannot be written. Nothing is left behind after an error.
@@ -428,6 +397,19 @@ inline ConvertReport convert(const Checkpoint& file, const ModelEntry& entry,
                              const std::string& out, const ConvertOptions& options,
                              ExecutorRef executor) {
   return detail::Conversion(file, entry, options, executor).write(out);
+}
+
+/// Writes a checkpoint of the model `entry` with made-up weights of the type options.type (bf16 if
+/// none is given), the same for the same seed; a GGUF or packed file gets a tokenizer of bytes and
+/// placeholder words where the vocabulary has room for it. Errors as convert().
+inline ConvertReport generate_checkpoint(const ModelEntry& entry, std::uint64_t seed,
+                                         const std::string& out, const ConvertOptions& options,
+                                         ExecutorRef executor) {
+  Checkpoint none;
+  none.path = std::string(entry.name);
+  none.facts.name =
+      std::string(entry.name) + ", weights generated with seed " + std::to_string(seed);
+  return detail::Conversion(none, entry, options, executor, seed).write(out);
 }
 
 }  // namespace quipu

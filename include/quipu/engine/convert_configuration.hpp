@@ -151,7 +151,8 @@ inline std::string config_json(const Checkpoint& file, const ModelEntry& entry, 
   return json.finish() + "\n";
 }
 
-/// Sets GGUF's keys `general.*` and `llama.*`, other than those that are there already.
+/// Sets GGUF's keys `general.*` and `llama.*`, other than those that are there already. `type` is
+/// the element type of the matrices.
 inline void set_configuration(GgufMetadata& metadata, const Checkpoint& file,
                               const ModelEntry& entry, ElementType type) {
   const ArchitectureFacts& a = entry.architecture;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -84,6 +85,25 @@ inline VocabularyData with_merges(VocabularyData data) {
     }
   }
   data.tokens = std::move(written);
+  return data;
+}
+
+/// A vocabulary for a model of made-up weights: the 256 bytes, then placeholder words " 256", "
+/// 257",
+/// ... of which no text is made but which the model can say. Nothing if the bytes do not fit.
+inline std::optional<VocabularyData> placeholder_vocabulary(std::size_t size) {
+  if (size < 257) return std::nullopt;
+  VocabularyData data;
+  data.source = "placeholder vocabulary";
+  data.model = "gpt2";
+  data.pre = "gpt-2";
+  for (const std::string& letter : detail::byte_letters()) data.tokens.push_back(letter);
+  const std::string space = data.tokens[' '];
+  data.tokens.push_back(space + space);
+  data.merges.push_back(space + " " + space);
+  while (data.tokens.size() < size)
+    data.tokens.push_back(space + std::to_string(data.tokens.size()));
+  data.token_types.assign(size, static_cast<std::int32_t>(TokenKind::normal));
   return data;
 }
 

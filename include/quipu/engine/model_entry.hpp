@@ -3,12 +3,14 @@
 // Siblings: engine/make_engine.hpp (makes entries), engine/model_choice.hpp (chooses one).
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "quipu/config/model_name.hpp"
 #include "quipu/engine/architecture_facts.hpp"
 #include "quipu/engine/tensor_slots.hpp"
 #include "quipu/model/pass_parts.hpp"
+#include "quipu/model/sharding.hpp"
 
 namespace quipu {
 
@@ -22,6 +24,7 @@ struct ModelEntry {
   WeightsHolder (*make_weights)() = nullptr;
   /// What the parts of a pass cost (model/pass_parts.hpp).
   PassParts (*parts)(const Work& work, const Work& logits) = nullptr;
+  std::span<const std::size_t> legal_ranks{};  ///< numbers of ranks that the model can be cut for
 };
 
 namespace detail {
@@ -46,7 +49,8 @@ ModelEntry entry_of(std::size_t index) {
           Transformer<M>::parameters,
           index,
           &quipu::make_weights<A>,
-          &pass_parts<A>};
+          &pass_parts<A>,
+          legal_model_parallel_sizes<M>};
 }
 
 }  // namespace detail

@@ -15,6 +15,7 @@
 #include "quipu/engine/model_choice.hpp"
 #include "quipu/engine/model_entry.hpp"
 #include "quipu/engine/options.hpp"
+#include "quipu/runtime/huge_pages.hpp"
 #include "quipu/simd/packing.hpp"
 
 namespace quipu {
@@ -171,17 +172,30 @@ inline std::vector<detail::PlannedTensor> verify_tensors(const Checkpoint& file,
 
 namespace detail {
 
-/// Panels packed by one task: enough to hide the cost of handing tasks out, few enough to share.
-inline constexpr std::size_t panels_per_task = 4;
+/// A table that is only looked up stays in rows, packed files included: its rows are read one at a
+/// time.
+inline bool is_looked_up_only(const TensorSlot& slot, const ModelEntry& entry) {
+  return slot.embedding && !entry.architecture.tied_output;
+}
+
+/// Bytes of a matrix that one task packs: enough to hide the cost of handing a task out and of
+/// giving its pages back, few enough to share and to keep what is resident twice small.
+inline constexpr std::size_t packed_per_task = std::size_t{1} << 20;
 
 inline void pack_source(const Checkpoint& file, const TensorSource& source, std::byte* out,
                         ExecutorRef executor) {
   const std::size_t panels = packed_panels(source.rows());
   const std::size_t panel_bytes = packed_panel_bytes(source.type(), source.cols());
-  const auto in_place = source.view();
-  executor.run(ceil_div(panels, panels_per_task), [&](std::size_t task, std::size_t) {
-    const std::size_t first = task * panels_per_task;
-    const std::size_t last = (std::min)(panels, first + panels_per_task);
+  const std::size_t fitting = (std::max)(std::size_t{1}, packed_per_task / panel_bytes);
+  const std::size_t per_task = (std::min)(fitting, ceil_div(panels, 8));
+  auto in_place = source.view();
+  if (in_place && in_place->layout == Layout::panels) in_place.reset();  // at an odd address
+  const auto release = [&](const std::byte* begin, std::size_t bytes) {
+    file.release(begin, bytes);
+  };
+  executor.run(ceil_div(panels, per_task), [&](std::size_t task, std::size_t) {
+    const std::size_t first = task * per_task;
+    const std::size_t last = (std::min)(panels, first + per_task);
     const std::size_t first_row = first * panel_outputs;
     const std::size_t rows = (std::min)(source.rows(), last * panel_outputs) - first_row;
     if (in_place) {
@@ -192,10 +206,10 @@ inline void pack_source(const Checkpoint& file, const TensorSource& source, std:
       pack(row_major_view(copy.data(), source.type(), rows, source.cols()),
            out + first * panel_bytes, 0, last - first);
     }
+    source.for_each_range(first_row, rows, release);
   });
-  source.for_each_range(0, source.rows(), [&](const std::byte* begin, std::size_t bytes) {
-    file.release(begin, bytes);
-  });
+  // Pages that two tasks share, or (rows in another order) that a task read beyond its own.
+  source.for_each_range(0, source.rows(), release);
 }
 
 }  // namespace detail
@@ -217,21 +231,29 @@ inline LoadedWeights load_weights(const Checkpoint& file, const ModelEntry& entr
     if (std::find(loaded.types.begin(), loaded.types.end(), source.type()) == loaded.types.end()) {
       loaded.types.push_back(source.type());
     }
-    if (slot->vector) {
+    const auto in_place = source.view();
+    const bool aligned =
+        in_place && reinterpret_cast<std::uintptr_t>(in_place->data) % memory_alignment == 0;
+    if (slot->vector && aligned && source.type() == ElementType::f32) {
+      *slot->view = *in_place;
+      loaded.mapped_bytes += stored;
+    } else if (slot->vector) {
       AlignedBuffer values(checked_mul(slot->in, sizeof(float), "bytes of a norm"), "norm weights");
       std::vector<std::byte> raw(source.row_bytes());
       source.read_rows(0, 1, raw.data());
       dequantize_row(source.type(), raw.data(), reinterpret_cast<float*>(values.data()), slot->in);
       *slot->view = row_major_view(values.data(), ElementType::f32, 1, slot->in);
       loaded.owned.push_back(std::move(values));
-    } else if (const auto in_place = source.view();
-               in_place &&
-               (!options.pack || (slot->embedding && !entry.architecture.tied_output))) {
-      // A table that is only looked up stays where it is: its rows are read one at a time.
+    } else if (in_place && in_place->layout == Layout::panels && aligned) {
+      *slot->view = *in_place;  // of a packed file: nothing to do
+      loaded.mapped_bytes += packed_bytes(source.type(), slot->out, slot->in);
+    } else if (in_place && in_place->layout == Layout::row_major &&
+               (!options.pack || detail::is_looked_up_only(*slot, entry))) {
       *slot->view = *in_place;
       loaded.mapped_bytes += stored;
     } else {
       AlignedBuffer packed(packed_bytes(source.type(), slot->out, slot->in), "packed weights");
+      advise_huge_pages(packed);
       detail::pack_source(file, source, packed.data(), executor);
       *slot->view = packed_view(packed.data(), source.type(), slot->out, slot->in);
       loaded.owned.push_back(std::move(packed));

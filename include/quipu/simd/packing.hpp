@@ -42,6 +42,10 @@
 
 namespace quipu {
 
+/// The version of the layout above, kept in packed files (checkpoint/packed_file.hpp): raise it
+/// with every change of a unit's bytes or of the order of units.
+inline constexpr std::uint32_t packed_layout_version = 1;
+
 /// Inputs and bytes of one unit of a packed panel.
 struct PackedUnit {
   std::size_t inputs;
@@ -102,8 +106,9 @@ inline MatrixView packed_view(const void* data, ElementType type, std::size_t ro
 
 namespace detail {
 
-// Packing moves one block of one output ("lane") into its unit, a word of four inputs at a time;
-// `unit` was zero before. Unpacking, which only single rows need, goes element by element.
+// Packing moves one block of one output ("lane") into its unit, a word of four inputs at a time,
+// and writes every byte of the lane. Unpacking, which only single rows need, goes element by
+// element.
 inline void pack_words(const std::uint8_t* words, std::uint8_t* unit, std::size_t lane,
                        std::size_t count) {
   for (std::size_t c = 0; c < count; ++c) std::memcpy(unit + 64 * c + 4 * lane, words + 4 * c, 4);
@@ -288,37 +293,53 @@ inline void unpack_block(ElementType type, const std::uint8_t* unit, std::size_t
   }
 }
 
+/// Moves `count` elements of Bytes bytes from each of `lanes` rows, `stride` bytes apart, to `out`,
+/// where the elements of 16 rows stand side by side. 128 bytes of a row at a time: cache lines are
+/// used up when they are there, which matters where rows a power of two apart share a cache set.
+template <std::size_t Bytes>
+void transpose_rows(const std::uint8_t* rows, std::size_t stride, std::size_t lanes,
+                    std::size_t count, std::uint8_t* out) {
+  constexpr std::size_t step = 128 / Bytes, line = Bytes * panel_outputs;
+  for (std::size_t first = 0; first < count; first += step) {
+    const std::size_t n = (std::min)(step, count - first);
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      const std::uint8_t* from = rows + lane * stride + Bytes * first;
+      std::uint8_t* to = out + line * first + Bytes * lane;
+      for (std::size_t i = 0; i < n; ++i) std::memcpy(to + line * i, from + Bytes * i, Bytes);
+    }
+  }
+}
+
 /// Packs inputs [begin, end) of one panel; begin is a multiple of the unit, end too or the last
 /// column. `out` receives the units from begin on.
 inline void pack_panel_slice(const MatrixView& from, std::size_t panel, std::size_t begin,
                              std::size_t end, std::uint8_t* out) {
   const PackedUnit unit = packed_unit(from.type);
-  const std::size_t units = ceil_div(end - begin, unit.inputs);
-  const std::size_t first = panel * panel_outputs;
+  const std::size_t count = end - begin, units = ceil_div(count, unit.inputs);
+  const std::size_t first = panel * panel_outputs, stride = from.row_stride;
   const std::size_t lanes = (std::min)(panel_outputs, from.rows - first);
-  const bool whole = lanes == panel_outputs && (end - begin) % unit.inputs == 0;
-  const bool plain = info(from.type).block_elements == 1;
-  // Plain elements are all written; the others are put together with |=.
-  if (!(whole && plain)) std::memset(out, 0, units * unit.bytes);
+  // Missing lanes and a missing last input are zeros.
+  if (lanes < panel_outputs || count % unit.inputs != 0) std::memset(out, 0, units * unit.bytes);
   const std::size_t element = info(from.type).block_bytes;
-  for (std::size_t lane = 0; lane < lanes; ++lane) {
-    const auto* row = reinterpret_cast<const std::uint8_t*>(from.data) +
-                      (first + lane) * from.row_stride +
-                      begin / info(from.type).block_elements * element;
-    if (from.type == ElementType::f32) {
-      for (std::size_t k = 0; k < end - begin; ++k)
-        std::memcpy(out + 64 * k + 4 * lane, row + 4 * k, 4);
-    } else if (from.type == ElementType::f16) {
-      for (std::size_t k = 0; k < end - begin; ++k)
-        std::memcpy(out + 32 * k + 2 * lane, row + 2 * k, 2);
-    } else if (from.type == ElementType::bf16) {
-      for (std::size_t k = 0; k < end - begin; ++k) {
-        std::memcpy(out + k / 2 * 64 + 4 * lane + 2 * (k % 2), row + 2 * k, 2);
+  const auto* rows = reinterpret_cast<const std::uint8_t*>(from.data) + first * stride +
+                     begin / info(from.type).block_elements * element;
+  switch (from.type) {
+    case ElementType::f32:
+      return transpose_rows<4>(rows, stride, lanes, count, out);
+    case ElementType::f16:
+      return transpose_rows<2>(rows, stride, lanes, count, out);
+    case ElementType::bf16:
+      transpose_rows<4>(rows, stride, lanes, count / 2, out);  // pairs stay pairs
+      for (std::size_t lane = 0; count % 2 != 0 && lane < lanes; ++lane) {
+        std::memcpy(out + count / 2 * 64 + 4 * lane, rows + lane * stride + 2 * (count - 1), 2);
       }
-    } else {
-      for (std::size_t u = 0; u < units; ++u) {
-        pack_block(from.type, row + u * element, out + u * unit.bytes, lane);
-      }
+      return;
+    default:
+      break;
+  }
+  for (std::size_t u = 0; u < units; ++u) {
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      pack_block(from.type, rows + lane * stride + u * element, out + u * unit.bytes, lane);
     }
   }
 }
