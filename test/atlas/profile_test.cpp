@@ -134,6 +134,19 @@ TEST(Profile, TextCardSaysIt) {
       std::string::npos);
 }
 
+// A ceiling is of memory: a small model's weights come faster, from a cache. The card says so.
+TEST(Profile, AboveTheCeilingIsExplained) {
+  const atlas::Profile profile =
+      atlas::read_profile(stories, replaced("15000000000.0", "1000000000.0"), "p.json");
+  const atlas::Card& card = atlas::find_card(stories, "layers.N.attention.wq");
+  const auto lines = atlas::detail::measured_lines(card, of(profile, card.id.data()), profile);
+  EXPECT_EQ(lines[3][1], "705.0 %");
+  EXPECT_NE(lines[3][2].find("stays in a cache"), std::string::npos);
+  const atlas::Profile slow = atlas::open_profile(stories, sample);
+  EXPECT_EQ(atlas::detail::measured_lines(card, of(slow, card.id.data()), slow)[3][2],
+            "least time to measured time");
+}
+
 template <class E>
 void refuses(const std::string& text, const std::vector<std::string>& parts) {
   try {

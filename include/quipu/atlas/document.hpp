@@ -225,7 +225,11 @@ inline std::vector<std::array<std::string, 3>> measured_lines(const Card& card, 
   lines.push_back({"least time", seconds_text(m.least_seconds),
                    std::string("for the predicted bytes and FLOPs at the ceilings; ") +
                        (m.memory_bound ? "reading" : "arithmetic") + " takes longest"});
-  lines.push_back({"of the ceiling", percent_text(m.efficiency()), "least time to measured time"});
+  lines.push_back({"of the ceiling", percent_text(m.efficiency()),
+                   std::string("least time to measured time") +
+                       (m.efficiency() <= 1 ? ""
+                                            : "; above 100 % what is read stays in a cache, or the "
+                                              "machine was busier when its ceilings were taken")});
   lines.push_back({"bytes", rate_text(m.bytes_per_second(), "B/s"),
                    percent_text(m.bytes_per_second() / p.ceilings.read_bytes_per_second) + " of " +
                        rate_text(p.ceilings.read_bytes_per_second, "B/s") + "; " +
