@@ -55,7 +55,7 @@ struct Prepared {
   const std::int8_t* q = nullptr;
   const float* scale = nullptr;
   const float* scaled_sum = nullptr;
-  const std::int32_t* sum = nullptr;
+  const std::int32_t* minus_sum = nullptr;
 
   HWY_INLINE std::size_t Offset(std::size_t k, std::size_t begin, std::size_t n) const {
     return k * rows + begin * n;
@@ -65,7 +65,7 @@ struct Prepared {
   }
   HWY_INLINE ByteActivations Bytes(std::size_t k, std::size_t begin, std::size_t n) const {
     const std::size_t block = BlockOffset(k, begin, n);
-    return {q + Offset(k, begin, n), scale + block, scaled_sum + block, sum + 2 * block};
+    return {q + Offset(k, begin, n), scale + block, scaled_sum + block, minus_sum + 3 * block};
   }
 };
 
@@ -141,7 +141,7 @@ HWY_NOINLINE inline void PrepareBytes(const float* x, std::size_t x_stride, cons
         const std::size_t i = b * r_count + r;
         QuantizeBlock(from + 32 * b, const_cast<std::int8_t*>(at.q) + 32 * i,
                       const_cast<float*>(at.scale) + i, const_cast<float*>(at.scaled_sum) + i,
-                      const_cast<std::int32_t*>(at.sum) + 2 * i);
+                      const_cast<std::int32_t*>(at.minus_sum) + 3 * b * r_count + r, r_count);
       }
     }
   }
@@ -296,8 +296,7 @@ struct FloatBlockKernels {
 template <class Reader>
 struct ByteBlockKernels {
   using Packed = BytesFromPacked<Reader>;
-  using Decoded =
-      FromByteSlab<Reader::kNibble, Reader::kMinimum, Reader::kHalves, Packed::kDotOffset>;
+  using Decoded = FromByteSlab<Reader::kLevels, Reader::kMinimum, Reader::kHalves, Packed::kOffset>;
   static constexpr std::size_t kRowPanels = 1;
   static constexpr std::size_t kTileRows = kByteTileRows;
   static constexpr std::size_t kTilePanels = 1;
@@ -460,7 +459,7 @@ HWY_NOINLINE inline void MatMul(const Product* products, std::size_t count, cons
       to.q = reinterpret_cast<const std::int8_t*>(carver.Take(blocks * 8));
       to.scale = carver.Take(blocks);
       to.scaled_sum = carver.Take(blocks);
-      to.sum = reinterpret_cast<const std::int32_t*>(carver.Take(2 * blocks));
+      to.minus_sum = reinterpret_cast<const std::int32_t*>(carver.Take(3 * blocks));
     }
 
     const std::size_t float_tiles =

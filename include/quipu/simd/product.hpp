@@ -52,10 +52,10 @@ inline constexpr std::size_t product_worker_floats =
     2 * product_slab_floats + product_row_block * 2 * panel_outputs;
 
 /// Floats of the prepared activations of `rows` rows: packed floats, block sums, int8 values (a
-/// quarter), int8 scales, scaled sums, and two integer sums per block; each part on a cache line.
+/// quarter), int8 scales, scaled sums, and three integer sums per block; each part on a cache line.
 constexpr std::size_t prepared_floats(std::size_t cols, std::size_t rows) {
   const std::size_t blocks = ceil_div(cols, 32);
-  const std::size_t per_row = checked_add(cols, checked_mul(blocks, 8 + 5), "scratch of a product");
+  const std::size_t per_row = checked_add(cols, checked_mul(blocks, 8 + 6), "scratch of a product");
   return checked_add(checked_mul(per_row, rows, "scratch of a product"), 6 * 16,
                      "scratch of a product");
 }

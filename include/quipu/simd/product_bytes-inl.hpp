@@ -12,6 +12,7 @@
 #define QUIPU_SIMD_PRODUCT_BYTES_INL_HPP_
 #endif
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -38,13 +39,16 @@ struct ByteActivations {
   const std::int8_t* q;     // [block][R][32]
   const float* scale;       // [block][R]
   const float* scaled_sum;  // [block][R] scale * sum
-  const std::int32_t* sum;  // [block][R][2] sums of 16
+  // [block][3][R]: minus the sum of all 32, of the first and of the last 16; negative and in the
+  // order of the rows, so that corrections of offsets are one broadcast and a shift.
+  const std::int32_t* minus_sum;
 };
 
-// Rounds 32 floats: q, scale, and sums. A NaN or an infinity makes the scale NaN, so that it
-// reaches every output.
+// Rounds 32 floats: q, scale, and sums, those of 3 that are `rows` apart. A NaN or an infinity
+// makes the scale NaN, so that it reaches every output.
 HWY_INLINE void QuantizeBlock(const float* HWY_RESTRICT x, std::int8_t* HWY_RESTRICT q,
-                              float* scale, float* scaled_sum, std::int32_t* sum) {
+                              float* scale, float* scaled_sum, std::int32_t* minus_sum,
+                              std::size_t rows) {
   const FloatTag d;
   const IntTag di;
   FloatVec most = hn::Zero(d);
@@ -76,8 +80,9 @@ HWY_INLINE void QuantizeBlock(const float* HWY_RESTRICT x, std::int8_t* HWY_REST
   }
   *scale = xs;
   *scaled_sum = xs * static_cast<float>(sums[0] + sums[1]);
-  sum[0] = sums[0];
-  sum[1] = sums[1];
+  minus_sum[0] = -(sums[0] + sums[1]);
+  minus_sum[rows] = -sums[0];
+  minus_sum[2 * rows] = -sums[1];
 }
 
 HWY_INLINE WordVec BroadcastQuad(const std::int8_t* q) {
@@ -91,7 +96,7 @@ template <class Reader>
 struct BytesFromPacked : Reader {
   using At_ = BlockAt;
   static constexpr bool kStream = true;
-  static constexpr int kDotOffset = Reader::kNibble ? Reader::kOffset : 0;
+  static constexpr int kOffset = kDotOffset<Reader>;
   static HWY_INLINE WordVec Bytes(BlockAt at, std::size_t g, std::size_t v) {
     return BytesOfGroup<Reader>(at, g, v);
   }
@@ -100,14 +105,14 @@ struct BytesFromPacked : Reader {
 // A decoded block: bytes [8][16][4], float scales [2][16], minimum [16].
 inline constexpr std::size_t kByteBlock = (32 + 4 * (2 + 1)) * panel_outputs;
 
-template <bool kAreNibbles, bool kHasMinimum, std::size_t kHalfCount, int kZero>
+template <Levels kOfLevels, bool kHasMinimum, std::size_t kHalfCount, int kZero>
 struct FromByteSlab {
   using At_ = const std::uint8_t*;
   static constexpr bool kStream = false;
-  static constexpr bool kNibble = kAreNibbles;
+  static constexpr Levels kLevels = kOfLevels;
   static constexpr bool kMinimum = kHasMinimum;
   static constexpr std::size_t kHalves = kHalfCount;
-  static constexpr int kDotOffset = kZero;
+  static constexpr int kOffset = kZero;
   static HWY_INLINE const std::uint8_t* At(const std::uint8_t* slab, std::size_t block) {
     return slab + block * kByteBlock;
   }
@@ -123,22 +128,33 @@ struct FromByteSlab {
 };
 
 template <class Weights, std::size_t R>
-using Dots = ByteDot<Weights::kNibble>[R][kVectors];
+using Dots = ByteDot<Weights::kLevels>[R][kVectors];
 
-// Adds inputs 4g..4g+3 of a block, or begins with them; q is the block's x.
+// The correction of the sums of (half h of) block b and row r: minus the offset times x's sum.
+template <class Weights, std::size_t R>
+HWY_INLINE IntVec Correction(const ByteActivations& x, std::size_t b, std::size_t h,
+                             std::size_t r) {
+  constexpr int kShift = std::countr_zero(static_cast<unsigned>(Weights::kOffset));
+  static_assert(Weights::kOffset == 0 || Weights::kOffset == 1 << kShift);
+  if constexpr (Weights::kOffset == 0) return hn::Zero(IntTag());
+  const std::size_t which = Weights::kHalves == 2 ? 1 + h : 0;
+  return hn::ShiftLeft<kShift % 32>(hn::Set(IntTag(), x.minus_sum[(3 * b + which) * R + r]));
+}
+
+// Adds inputs 4g..4g+3 of block b, or begins (half h) with them.
 template <class Weights, std::size_t R, bool kBegin = false>
-HWY_INLINE void AddGroup(typename Weights::At_ at, const std::int8_t* q, std::size_t g,
-                         Dots<Weights, R>& dot) {
+HWY_INLINE void AddGroup(typename Weights::At_ at, const ByteActivations& x, std::size_t b,
+                         std::size_t g, Dots<Weights, R>& dot, std::size_t h = 0) {
   WordVec weights[kVectors];
   QUIPU_UNROLL
   for (std::size_t v = 0; v < kVectors; ++v) weights[v] = Weights::Bytes(at, g, v);
   QUIPU_UNROLL
   for (std::size_t r = 0; r < R; ++r) {
-    const WordVec broadcast = BroadcastQuad(q + 32 * r + 4 * g);
+    const WordVec broadcast = BroadcastQuad(x.q + 32 * (b * R + r) + 4 * g);
     QUIPU_UNROLL
     for (std::size_t v = 0; v < kVectors; ++v) {
       if constexpr (kBegin) {
-        dot[r][v].Begin(weights[v], broadcast);
+        dot[r][v].Begin(weights[v], broadcast, Correction<Weights, R>(x, b, h, r));
       } else {
         dot[r][v].Add(weights[v], broadcast);
         if constexpr (!Weights::kStream) PinRegister(dot[r][v].sum);
@@ -158,9 +174,7 @@ HWY_INLINE void AddScaled(typename Weights::At_ at, std::size_t h, const ByteAct
     const FloatVec scale = Weights::Scale(at, h, v);
     QUIPU_UNROLL
     for (std::size_t r = 0; r < R; ++r) {
-      const std::int32_t* sum = x.sum + (b * R + r) * 2;
-      const std::int32_t x_sum = Weights::kHalves == 2 ? sum[h] : sum[0] + sum[1];
-      const FloatVec level = hn::ConvertTo(d, dot[r][v].Finish(Weights::kDotOffset, x_sum));
+      const FloatVec level = hn::ConvertTo(d, dot[r][v].Finish(Correction<Weights, R>(x, b, h, r)));
       const FloatVec both = hn::Mul(scale, hn::Set(d, x.scale[b * R + r]));
       acc[r][v] = hn::MulAdd(both, level, acc[r][v]);
     }
@@ -183,17 +197,16 @@ HWY_INLINE void ByteTile(const std::uint8_t* panel, std::size_t blocks, const By
   }
   for (std::size_t b = 0; b < blocks; ++b) {
     const typename Weights::At_ at = Weights::At(panel, b);
-    const std::int8_t* q = x.q + b * R * 32;
     if constexpr (Weights::kStream) {
       PrefetchAhead(at.sub, Weights::kBlockBytes);
       // Groups c and 4 + c share the bytes of their nibbles.
       Dots<Weights, R> dot[Weights::kHalves];
-      AddGroup<Weights, R, true>(at, q, 0, dot[0]);
-      AddGroup<Weights, R, Weights::kHalves == 2>(at, q, 4, dot[Weights::kHalves - 1]);
-      HWY_UNROLL(1)
+      AddGroup<Weights, R, true>(at, x, b, 0, dot[0]);
+      AddGroup<Weights, R, Weights::kHalves == 2>(at, x, b, 4, dot[Weights::kHalves - 1], 1);
+      QUIPU_UNROLL_STREAM
       for (std::size_t c = 1; c < 4; ++c) {
-        AddGroup<Weights, R>(at, q, c, dot[0]);
-        AddGroup<Weights, R>(at, q, c + 4, dot[Weights::kHalves - 1]);
+        AddGroup<Weights, R>(at, x, b, c, dot[0]);
+        AddGroup<Weights, R>(at, x, b, c + 4, dot[Weights::kHalves - 1]);
       }
       for (std::size_t h = 0; h < Weights::kHalves; ++h)
         AddScaled<Weights, R>(at, h, x, b, dot[h], acc);
@@ -202,10 +215,10 @@ HWY_INLINE void ByteTile(const std::uint8_t* panel, std::size_t blocks, const By
       HWY_UNROLL(2)
       for (std::size_t h = 0; h < Weights::kHalves; ++h) {
         Dots<Weights, R> dot;
-        AddGroup<Weights, R, true>(at, q, h * kGroups, dot);
+        AddGroup<Weights, R, true>(at, x, b, h * kGroups, dot, h);
         HWY_UNROLL(8)
         for (std::size_t g = h * kGroups + 1; g < (h + 1) * kGroups; ++g)
-          AddGroup<Weights, R>(at, q, g, dot);
+          AddGroup<Weights, R>(at, x, b, g, dot);
         AddScaled<Weights, R>(at, h, x, b, dot, acc);
       }
     }
