@@ -296,7 +296,9 @@ struct FloatBlockKernels {
 template <class Reader>
 struct ByteBlockKernels {
   using Packed = BytesFromPacked<Reader>;
-  using Decoded = FromByteSlab<Reader::kLevels, Reader::kMinimum, Reader::kHalves, Packed::kOffset>;
+  // VNNI takes all alike: kinds with the same offset then share their tiles.
+  static constexpr Levels kSlabLevels = kDotsAreUnsigned ? Levels::small : Reader::kLevels;
+  using Decoded = FromByteSlab<kSlabLevels, Reader::kMinimum, Reader::kHalves, Packed::kOffset>;
   static constexpr std::size_t kRowPanels = 1;
   static constexpr std::size_t kTileRows = kByteTileRows;
   static constexpr std::size_t kTilePanels = 1;
