@@ -24,6 +24,7 @@ out=build/record
 mkdir -p "$out"
 figures=$out/figures.md
 : >"$figures"
+compiler=$(sed -n 's/^CMAKE_CXX_COMPILER:[^=]*=//p' "$build/CMakeCache.txt")
 
 bench=$build/examples/quipu-bench
 # show TITLE COMMAND...: the command as a reader would type it, and what it printed.
@@ -54,7 +55,7 @@ show() {
   printf '%s, %s processors, %s of memory; %s; %s; commit %s; %s\n\n' \
     "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" "$all" \
     "$(awk '/MemTotal/ {printf "%.0f GB", $2 / 1e6}' /proc/meminfo)" \
-    "$(uname -sr)" "$(sed -n 's/^CMAKE_CXX_COMPILER:[^=]*=//p' "$build/CMakeCache.txt" | xargs -I{} {} --version | head -n 1)" \
+    "$(uname -sr)" "$("$compiler" --version | head -n 1)" \
     "$(git rev-parse --short HEAD)" "$(date +%F)"
 } >>"$figures"
 
