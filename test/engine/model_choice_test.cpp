@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "quipu/config/catalogue.hpp"
 #include "quipu/config/model_list.hpp"
 #include "quipu/engine/make_engine.hpp"
@@ -88,6 +91,31 @@ TEST(ModelChoice, RefusesByFieldWithBothValues) {
   EXPECT_NE(
       refusal(facts_of_8b(), "llama9").find("'llama9' is not compiled in; there are: llama3_8b"),
       std::string::npos);
+}
+
+/// A folder in Hugging Face's layout has its vocabulary in files beside the weights.
+TEST(Vocabulary, IsTokenizerJsonAndWhatStandsBesideIt) {
+  const auto folder = std::filesystem::path(::testing::TempDir()) / "quipu_vocabulary";
+  std::filesystem::create_directories(folder);
+  const auto write = [&](const char* name, const char* text) {
+    std::ofstream(folder / name, std::ios::binary) << text;
+  };
+  quipu::Checkpoint checkpoint;
+  checkpoint.path = folder.string();
+  EXPECT_FALSE(quipu::vocabulary_of(checkpoint));
+  write("tokenizer.json", R"({"added_tokens": [{"id": 3, "content": "<|eot_id|>", "special": true}],
+      "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
+      "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}})");
+  const quipu::Tokenizer plain(*quipu::vocabulary_of(checkpoint));
+  EXPECT_EQ(plain.encode("abba"), (std::vector<quipu::TokenId>{2, 1, 0}));
+  EXPECT_EQ(plain.stop_ids(), std::vector<quipu::TokenId>{3});
+  EXPECT_EQ(plain.chat_template(), "");
+  write("tokenizer_config.json", R"({"eos_token": "ab", "chat_template": "of the configuration"})");
+  checkpoint.path = (folder / "model.safetensors").string();  // given by one of its files
+  EXPECT_EQ(quipu::Tokenizer(*quipu::vocabulary_of(checkpoint)).eos(), 2);
+  write("chat_template.jinja", "of its own");
+  EXPECT_EQ(quipu::vocabulary_of(checkpoint)->chat_template, "of its own");
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

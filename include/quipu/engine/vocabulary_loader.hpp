@@ -1,5 +1,5 @@
-// The vocabulary of a checkpoint as plain data: GGUF's tokenizer keys, or Meta's tokenizer.model
-// beside the weights.
+// The vocabulary of a checkpoint as plain data: GGUF's tokenizer keys, or Meta's tokenizer.model or
+// Hugging Face's tokenizer.json beside the weights.
 // Siblings: text/vocabulary.hpp (the contract), engine/model.hpp.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <string>
 
 #include "quipu/checkpoint/checkpoint.hpp"
+#include "quipu/text/hugging_face_tokenizer.hpp"
 #include "quipu/text/tiktoken.hpp"
 #include "quipu/text/vocabulary.hpp"
 
@@ -57,15 +58,31 @@ inline std::optional<VocabularyData> vocabulary_from_gguf(const GgufFile& file) 
   return data;
 }
 
-/// The vocabulary of any checkpoint: the keys of a GGUF file, or tokenizer.model (Llama 3's) in the
-/// folder of the weights or in its subfolder `original`, as Hugging Face repositories have it.
-/// Nothing if there is none. Models with scaled rotary frequencies (3.1 on) have the newer special
-/// names.
+/// The vocabulary of any checkpoint: the keys of a GGUF file, or tokenizer.json (with
+/// tokenizer_config.json, and chat_template.jinja where that is a file) in the folder of a
+/// checkpoint in Hugging Face's layout, or tokenizer.model (Llama 3's) in the folder of the weights
+/// or in its subfolder `original`, as Hugging Face repositories have it. Nothing if there is none.
+/// Models with scaled rotary frequencies (3.1 on) have the newer special names.
 inline std::optional<VocabularyData> vocabulary_of(const Checkpoint& checkpoint) {
   if (checkpoint.gguf) return vocabulary_from_gguf(*checkpoint.gguf);
   std::error_code ignored;
   std::filesystem::path folder(checkpoint.path);
   if (!std::filesystem::is_directory(folder, ignored)) folder = folder.parent_path();
+  const auto text_of = [](const std::filesystem::path& path) {
+    const MappedFile file(path.string());
+    return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.size());
+  };
+  const std::filesystem::path json = folder / "tokenizer.json";
+  if (std::filesystem::is_regular_file(json, ignored)) {
+    VocabularyData data = read_tokenizer_json(text_of(json), json.string());
+    const std::filesystem::path beside = folder / "tokenizer_config.json";
+    if (std::filesystem::is_regular_file(beside, ignored)) {
+      read_tokenizer_config(text_of(beside), data, beside.string());
+    }
+    const std::filesystem::path chat = folder / "chat_template.jinja";
+    if (std::filesystem::is_regular_file(chat, ignored)) data.chat_template = text_of(chat);
+    return data;
+  }
   for (const char* name : {"tokenizer.model", "original/tokenizer.model"}) {
     const std::filesystem::path path = folder / name;
     if (!std::filesystem::is_regular_file(path, ignored)) continue;
