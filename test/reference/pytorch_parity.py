@@ -6,13 +6,15 @@ runs it, and compares every named tensor with a safetensors file: golden activat
 quipu-trace wrote. The file says what to run: `tokens` and `start_pos`, or several phases
 `<phase>/tokens`, `<phase>/start_pos`, `<phase>/<tensor>` in order through one cache.
 
-  python3 pytorch_parity.py --golden ../data/golden          all activations of all tiny models
+  python3 pytorch_parity.py --golden ../data/golden    all activations of all tiny models, those of
+                                                       two ranks too, and the rotary tables
   python3 pytorch_parity.py --model DIR --mode bf16 --compare FILE.safetensors
   quipu-trace -m DIR --tokens 1,2,3 --out t.safetensors &&
     python3 pytorch_parity.py --model DIR --compare t.safetensors
 
 Modes: f32; bf16w-f32c (weights rounded to bfloat16, computing in float32); bf16 (rounded where the
-reference rounds). Exit status 1 if a tensor is over the limit. Needs PyTorch (any CPU build).
+reference rounds). --ranks N sums the updates of wo and w2 as N model-parallel ranks do. Exit status 1
+if a tensor is over the limit. Needs PyTorch (any CPU build).
 """
 import argparse
 import json
@@ -45,13 +47,13 @@ def read_safetensors(path):
 class Llama:
     """Every tensor is float32; `bf16` rounds its values where the reference does."""
 
-    def __init__(self, folder, mode, batch, capacity):
+    def __init__(self, folder, mode, batch, capacity, ranks=1):
         folder = pathlib.Path(folder)
         c = json.loads((folder / "config.json").read_text())
         self.heads, self.kv_heads = c["num_attention_heads"], c["num_key_value_heads"]
         self.layers, self.eps = c["num_hidden_layers"], c["rms_norm_eps"]
         self.head_dim = c.get("head_dim") or c["hidden_size"] // self.heads
-        self.bf16 = mode == "bf16"
+        self.bf16, self.ranks = mode == "bf16", ranks
         weights = {}
         for shard in sorted(folder.glob("*.safetensors")):
             weights.update(read_safetensors(shard))
@@ -60,10 +62,12 @@ class Llama:
         self.w = {name: w.float() for name, w in weights.items()}
         cache = (self.layers, batch, capacity, self.kv_heads, self.head_dim)
         self.keys, self.values = torch.zeros(cache), torch.zeros(cache)
-        self.frequencies = self.inverse_frequencies(c["rope_theta"], c.get("rope_scaling"))
+        self.frequencies = self.inverse_frequencies(
+            self.head_dim, c["rope_theta"], c.get("rope_scaling"))
 
-    def inverse_frequencies(self, theta, scaling):
-        exponents = torch.arange(0, self.head_dim, 2).float() / self.head_dim
+    @staticmethod
+    def inverse_frequencies(head_dim, theta, scaling):
+        exponents = torch.arange(0, head_dim, 2).float() / head_dim
         f = 1 / (float(theta) ** exponents.double()).float()
         if not scaling:
             return f
@@ -80,6 +84,14 @@ class Llama:
 
     def linear(self, x, name):
         return self.round(x @ self.w[name].T)
+
+    def linear_of_parts(self, x, name):
+        """Each rank multiplies its share of the inputs; the results are added in order of ranks."""
+        parts = zip(x.chunk(self.ranks, -1), self.w[name].chunk(self.ranks, -1))
+        total = 0
+        for part, weight in parts:
+            total = total + self.round(part @ weight.T)
+        return self.round(total)
 
     def norm(self, x, name):
         normed = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps)
@@ -127,7 +139,7 @@ class Llama:
             see(id + "attention.probs", probs)
             merged = self.round(torch.einsum("bhts,bshd->bthd", probs, values)).flatten(-2)
             see(id + "attention.merged", merged)
-            update = self.linear(merged, hf + "self_attn.o_proj.weight")
+            update = self.linear_of_parts(merged, hf + "self_attn.o_proj.weight")
             see(id + "attention.wo", update)
             x = self.round(x + update)
             see(id + "h", x)
@@ -138,7 +150,7 @@ class Llama:
             act = self.round(self.round(torch.nn.functional.silu(gate)) * up)
             for name, value in (("w1", gate), ("w3", up), ("act", act)):
                 see(id + "feed_forward." + name, value)
-            update = self.linear(act, hf + "mlp.down_proj.weight")
+            update = self.linear_of_parts(act, hf + "mlp.down_proj.weight")
             see(id + "feed_forward.w2", update)
             x = self.round(x + update)
             see(id + "out", x)
@@ -154,14 +166,14 @@ def golden_name(id):
     return "/".join([".".join(parts[:2])] + parts[2:]) if parts[0] == "layers" else id
 
 
-def compare(model, mode, expected):
+def compare(model, mode, expected, ranks=1):
     """Prints the worst tensor and the share of equal elements; returns whether all are close."""
     prefixes = [n[: -len("tokens")] for n in expected if n == "tokens" or n.endswith("/tokens")]
     if not prefixes:
         sys.exit("the file to compare with has no tokens")
     phases = [(p, expected[p + "tokens"], int(expected[p + "start_pos"])) for p in prefixes]
     capacity = max(s + t.shape[1] for _, t, s in phases)
-    llama = Llama(model, mode, phases[0][1].shape[0], capacity)
+    llama = Llama(model, mode, phases[0][1].shape[0], capacity, ranks)
     # As argued in scalar_forward_test.cpp: float32 rounding, tenfold where attention is peaked; in
     # bf16 what flipped roundings spread to.
     limit = 3e-2 if mode == "bf16" else 1e-5
@@ -185,8 +197,31 @@ def compare(model, mode, expected):
         llama.forward(ids, first, see)
     ok = seen > 0 and worst[0] <= limit
     share = 100 * equal / max(elements, 1)
-    print(f"{model} {mode}: {seen} tensors, equal {share:.4f} %, worst rel_rms {worst[0]:.2e} "
+    of_ranks = f" {ranks} ranks" if ranks > 1 else ""
+    print(f"{model} {mode}{of_ranks}: {seen} tensors, equal {share:.4f} %, worst rel_rms {worst[0]:.2e} "
           f"({worst[1]}), limit {limit:.0e}: {'ok' if ok else 'FAILED'}")
+    return ok
+
+
+def compare_tables(folder):
+    """The rotary tables; returns whether frequencies have the same bits and cosines and sines are
+    within the rounding of one function of a given float32 angle."""
+    golden, ok = read_safetensors(folder / "rope_tables.safetensors"), True
+    positions = golden["positions"].float()
+    for head_dim in (64, 128):
+        for kind, factor in (("unscaled", None), ("scaled", 8), ("scaled32_derived", 32)):
+            scaling = factor and {"factor": factor, "low_freq_factor": 1, "high_freq_factor": 4,
+                                  "original_max_position_embeddings": 8192}
+            name = f"hd{head_dim}/{kind}/"
+            f = Llama.inverse_frequencies(head_dim, 500000, scaling)
+            angle = torch.outer(positions, f).double()
+            same = torch.equal(f, golden[name + "inv_freq"])
+            error = max((table.float() - golden[name + n]).abs().max().item()
+                        for n, table in (("cos", angle.cos()), ("sin", angle.sin())))
+            good = same and error <= 1e-6
+            ok = ok and good
+            print(f"{folder} {name}: frequencies {'equal' if same else 'DIFFER'}, worst error of a "
+                  f"cosine or sine {error:.1e}: {'ok' if good else 'FAILED'}")
     return ok
 
 
@@ -196,6 +231,7 @@ def main():
     parser.add_argument("--golden", metavar="DIR", help="compare all activations under DIR/models")
     parser.add_argument("--model", metavar="DIR", help="checkpoint in Hugging Face's layout")
     parser.add_argument("--compare", metavar="FILE", help="safetensors file to compare with")
+    parser.add_argument("--ranks", type=int, default=1, help="model-parallel ranks [1]")
     parser.add_argument("--mode", choices=("f32", "bf16w-f32c", "bf16"), default="f32")
     options = parser.parse_args()
     if torch is None:
@@ -204,15 +240,19 @@ def main():
     if options.golden:
         ok, files = True, 0
         for folder in sorted(pathlib.Path(options.golden, "models").iterdir()):
-            for mode in ("f32", "bf16w-f32c", "bf16"):
-                file = folder / "acts" / (mode + ".safetensors")
+            for name, mode, ranks in (("f32", "f32", 1), ("bf16w-f32c", "bf16w-f32c", 1),
+                                      ("bf16", "bf16", 1), ("mp2-f32", "f32", 2),
+                                      ("mp2-bf16", "bf16", 2)):
+                file = folder / "acts" / (name + ".safetensors")
                 if file.exists():
                     files += 1
-                    ok = compare(folder / "hf-f32", mode, read_safetensors(file)) and ok
+                    ok = compare(folder / "hf-f32", mode, read_safetensors(file), ranks) and ok
+        if pathlib.Path(options.golden, "rope").exists():
+            ok = compare_tables(pathlib.Path(options.golden, "rope")) and ok
         if files == 0:
             parser.error(f"no activations under {options.golden}/models")
     elif options.model and options.compare:
-        ok = compare(options.model, options.mode, read_safetensors(options.compare))
+        ok = compare(options.model, options.mode, read_safetensors(options.compare), options.ranks)
     else:
         parser.error("give --golden, or --model and --compare")
     return 0 if ok else 1
