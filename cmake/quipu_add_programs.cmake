@@ -1,11 +1,12 @@
-# quipu_add_programs(NAME mine HEADER my_model.hpp MODELS my::model [...] [INCLUDE_DIRECTORIES dir ...])
+# quipu_add_programs(NAME mine HEADER my_model.hpp MODELS my::model [...] [RANKS 2 ...]
+#                    [INCLUDE_DIRECTORIES dir ...])
 #
 # Builds the programs NAME-generate, NAME-inspect, ... for the models named: the programs of the
 # catalogue (quipu-generate, ...) are built with this very function. Also adds the engine library
 # NAME_engine (see quipu_add_engine), which an application can link beside them. Source files of the
 # programs stand in examples/; they need CLI11 and fmt.
 function(quipu_add_programs)
-  cmake_parse_arguments(arg "" "NAME;HEADER" "MODELS;INCLUDE_DIRECTORIES" ${ARGN})
+  cmake_parse_arguments(arg "" "NAME;HEADER" "MODELS;RANKS;INCLUDE_DIRECTORIES" ${ARGN})
   if(NOT arg_NAME OR NOT arg_HEADER OR NOT arg_MODELS)
     message(FATAL_ERROR "quipu_add_programs: NAME, HEADER and MODELS are needed")
   endif()
@@ -27,7 +28,7 @@ function(quipu_add_programs)
     endif()
   endforeach()
   string(MAKE_C_IDENTIFIER "${arg_NAME}_engine" engine)
-  quipu_add_engine(${engine} HEADER "${arg_HEADER}" MODELS ${arg_MODELS}
+  quipu_add_engine(${engine} HEADER "${arg_HEADER}" MODELS ${arg_MODELS} RANKS ${arg_RANKS}
                    INCLUDE_DIRECTORIES ${arg_INCLUDE_DIRECTORIES})
   foreach(program IN ITEMS generate inspect atlas trace convert bench)
     set(name "${arg_NAME}-${program}")

@@ -48,6 +48,12 @@ foreach(need IN ITEMS hwy::hwy nlohmann_json::nlohmann_json PkgConfig::QUIPU_PCR
   endif()
 endforeach()
 
+# Optional: MPI, for model-parallel ranks that are processes (quipu::mpi, quipu/parallel/mpi.hpp).
+if(QUIPU_CAN_RUN)
+  set(MPI_CXX_SKIP_MPICXX ON CACHE BOOL "The C interface of MPI is enough")
+  find_package(MPI QUIET COMPONENTS CXX)
+endif()
+
 # Programs, tests, benchmarks.
 if(QUIPU_BUILD_PROGRAMS)
   find_package(CLI11 CONFIG REQUIRED)

@@ -23,6 +23,7 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/quipuConfigVersion.cmake
 file(GLOB quipu_templates CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/*.in")
 install(FILES "${PROJECT_SOURCE_DIR}/cmake/quipuConfig.cmake" "${PROJECT_BINARY_DIR}/quipuConfigVersion.cmake"
               "${PROJECT_SOURCE_DIR}/cmake/quipu_dependencies.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/quipu_mpi.cmake"
               "${PROJECT_SOURCE_DIR}/cmake/quipu_add_engine.cmake"
               "${PROJECT_SOURCE_DIR}/cmake/quipu_add_programs.cmake" ${quipu_templates}
         DESTINATION "${quipu_config_dir}" COMPONENT development)

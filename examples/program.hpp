@@ -42,6 +42,11 @@ inline std::string grouped(std::size_t n) {
   return digits;
 }
 
+/// ", 2 ranks"; nothing for one.
+inline std::string ranks_text(std::size_t ranks) {
+  return ranks == 1 ? std::string() : fmt::format(", {} ranks", ranks);
+}
+
 /// Prints to stderr, whatever becomes of it: a message that nobody can read must not end the
 /// program.
 template <class... T>

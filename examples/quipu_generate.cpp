@@ -25,7 +25,7 @@ struct Arguments {
                                                                  mode = "f32";
   std::int64_t max_tokens = 256;  // -1: no limit
   std::optional<std::size_t> context;
-  std::size_t threads = 0, chunk = 512;
+  std::size_t threads = 0, ranks = 1, chunk = 512;
   std::optional<std::uint64_t> seed;
   quipu::SamplingSettings sampling{.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .seed = 0};
   std::vector<quipu::TokenId> stop_ids;
@@ -123,8 +123,8 @@ void print_start(const Arguments& a, const quipu::Model& model,
                program::grouped(model.parameters()), a.file);
   program::say("weights  {} ({}){}\n", program::bytes_text(model.weights().weight_bytes), types,
                a.in_place ? ", in place" : "");
-  program::say("running  {}, {} threads, activations {}, mode {}\n", model.target(),
-               model.executor().concurrency(), a.activations, a.mode);
+  program::say("running  {}, {} threads{}, activations {}, mode {}\n", model.target(),
+               model.threads(), program::ranks_text(model.ranks()), a.activations, a.mode);
   program::say(
       "context  {} positions, KV cache {} ({})\n", options.capacity,
       program::bytes_text(quipu::Session::cache_shape(model.architecture(), options).bytes()),
@@ -208,6 +208,7 @@ int generate(const Arguments& a) {
   quipu::LoadOptions load;
   load.model = a.model;
   load.threads = a.threads;
+  load.ranks = a.ranks;
   load.pack = !a.in_place;
   load.reference_rope = a.reference_rope;
   load.progress = progress;
@@ -257,7 +258,8 @@ int generate(const Arguments& a) {
                                    {"file", a.file},
                                    {"parameters", model.parameters()},
                                    {"target", model.target()},
-                                   {"threads", model.executor().concurrency()},
+                                   {"threads", model.threads()},
+                                   {"ranks", model.ranks()},
                                    {"context", options.capacity},
                                    {"kv_cache_bytes", session.cache_bytes()},
                                    {"scratch_bytes", session.scratch_bytes()},
@@ -322,6 +324,9 @@ int main(int argc, char** argv) {
   app.add_option("-c,--ctx-size", a.context,
                  "Positions of the context; 0: the model's own [4096, or the model's if less]");
   app.add_option("-t,--threads", a.threads, "Threads [as many as the process may use]");
+  app.add_option("--ranks", a.ranks,
+                 "Model-parallel ranks, which share the threads (of those compiled in)")
+      ->capture_default_str();
   app.add_option("-b,--batch-size", a.chunk, "Prompt tokens computed in one pass")
       ->capture_default_str();
   app.add_option("-s,--seed", a.seed, "Seed of the sampling [random, printed]");

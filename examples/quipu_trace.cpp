@@ -18,7 +18,7 @@ struct Arguments {
   std::string file, out, phases, prompt, model, mode = "f32", cache, activations = "f32";
   std::vector<std::string> tokens, select;
   std::optional<std::size_t> start_pos;
-  std::size_t chunk = 512, threads = 0;
+  std::size_t chunk = 512, threads = 0, ranks = 1;
   bool stats = false, in_place = false, reference_rope = false;
 };
 
@@ -124,6 +124,7 @@ int trace(const Arguments& a) {
   quipu::LoadOptions load;
   load.model = a.model;
   load.threads = a.threads;
+  load.ranks = a.ranks;
   load.pack = !a.in_place;
   load.reference_rope = a.reference_rope;
   load.progress = [&](std::string_view what, std::size_t done, std::size_t total) {
@@ -157,8 +158,8 @@ int trace(const Arguments& a) {
   options.allow_gaps = true;
   program::say("model    {} ({} parameters), {}\n", model.name(),
                program::grouped(model.parameters()), a.file);
-  program::say("running  {}, {} threads, mode {}, cache {}, activations {}\n", model.target(),
-               model.executor().concurrency(), a.mode, cache, a.activations);
+  program::say("running  {}, {} threads{}, mode {}, cache {}, activations {}\n", model.target(),
+               model.threads(), program::ranks_text(model.ranks()), a.mode, cache, a.activations);
   quipu::Session session(model, options);
   quipu::TraceRecorder recorder(quipu::TraceSelection(a.select), !a.out.empty());
   for (const quipu::TracePhase& phase : phases) {
@@ -174,6 +175,7 @@ int trace(const Arguments& a) {
                                                          {"mode", a.mode},
                                                          {"cache", cache},
                                                          {"activations", a.activations},
+                                                         {"ranks", std::to_string(a.ranks)},
                                                          {"target", std::string(model.target())}};
     recorder.write(a.out, metadata,
                    [&](std::size_t done, std::size_t total) { bar("writing", done, total); });
@@ -253,6 +255,11 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"f32", "int8"}))
       ->capture_default_str();
   app.add_option("-t,--threads", a.threads, "Threads [as many as the process may use]");
+  app.add_option(
+         "--ranks", a.ranks,
+         "Model-parallel ranks, which share the threads (of those compiled in); tensors are "
+         "whole")
+      ->capture_default_str();
   app.add_option("--model", a.model,
                  "Name of the compiled-in model [chosen by the file's configuration]");
   app.add_flag("--in-place", a.in_place,

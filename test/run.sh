@@ -19,6 +19,9 @@ clang=$(quipu_first_available clang-19 clang-18 clang-17 clang-16)
             "$(quipu_first_available chromium chromium-browser)") ||
   quipu_say "quipu: going on without a browser"
 
+# For ranks that are processes; skipped likewise.
+(quipu_need libopenmpi-dev openmpi-bin) || quipu_say "quipu: going on without MPI"
+
 # -O1 throughout: tests judge results, not speed, and it halves the time of building them. Users' flags
 # (Release, -O3) are what the demo builds with.
 jobs=$(nproc 2>/dev/null || echo 2)
@@ -51,7 +54,7 @@ sanitize() {
     -DQUIPU_DISABLED_TARGETS="$one_target" -DQUIPU_BUILD_BENCH=OFF -DQUIPU_BUILD_PROGRAMS=OFF \
     -DQUIPU_TEST_FOLDERS="$folders"
 }
-folders='runtime;engine;generate'
-[ "${1:-}" = long ] && folders='runtime;simd;checkpoint;text;engine;generate'
+folders='runtime;parallel;engine;generate'
+[ "${1:-}" = long ] && folders='runtime;parallel;simd;checkpoint;text;engine;generate'
 [ "${1:-}" = ci ] || sanitize address address,undefined "$folders"
-sanitize thread thread 'runtime;engine;generate'
+sanitize thread thread 'runtime;parallel;engine;generate'

@@ -200,7 +200,7 @@ inline void set_ceiling(SpeedResult& r, const quipu::Model& model, const quipu::
   const quipu::ProfileComponent cost = cost_of(model, r.test, cache_type(r.cache), chunk);
   const auto tokens = static_cast<double>(r.test.tokens * r.test.batch);
   // The embedding is read, not multiplied: the layers' first matrix says what is multiplied.
-  const auto& slots = model.weights().holder.slots;
+  const auto& slots = model.weights().ranks.front().slots;
   const auto wq = std::find_if(slots.begin(), slots.end(), [](const quipu::TensorSlot& s) {
     return s.path.ends_with("attention.wq");
   });

@@ -16,9 +16,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace quipu {
 namespace HWY_NAMESPACE {
-template <class List>
+template <class List, class Ranks>
 void StaticForward(std::size_t model, const void* weights, const ForwardCall& call) {
-  ForwardOneOf<List>(model, weights, call);
+  ForwardOneOf<List, Ranks>(model, weights, call);
 }
 inline const char* StaticTarget() { return hwy::TargetName(HWY_TARGET); }
 }  // namespace HWY_NAMESPACE
@@ -27,13 +27,18 @@ HWY_AFTER_NAMESPACE();
 
 namespace quipu {
 
-/// The engine of these models for the processor that the program is compiled for.
+/// The engine of these models for the processor that the program is compiled for, for one rank and
+/// the numbers of model-parallel ranks in the list.
+template <class Models, class Ranks>
+const Engine& static_engine_of() {
+  static const Engine engine =
+      make_engine<Models, Ranks>(&HWY_NAMESPACE::StaticForward<Models, Ranks>,
+                                 &HWY_NAMESPACE::StaticTarget, &HWY_NAMESPACE::Probes);
+  return engine;
+}
 template <class... Models>
 const Engine& static_engine() {
-  static const Engine engine =
-      make_engine<ModelList<Models...>>(&HWY_NAMESPACE::StaticForward<ModelList<Models...>>,
-                                        &HWY_NAMESPACE::StaticTarget, &HWY_NAMESPACE::Probes);
-  return engine;
+  return static_engine_of<ModelList<Models...>, RankList<>>();
 }
 
 }  // namespace quipu

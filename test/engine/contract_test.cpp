@@ -1,5 +1,5 @@
 // The numeric contract: logits have the same bits for any number of threads, for a sequence alone
-// or in a batch, whole or in chunks, with cached or recomputed keys.
+// or in a batch, whole or in chunks, with cached or recomputed keys; at any fixed number of ranks.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,6 +20,7 @@ using quipu::TokenId;
 struct Variant {
   quipu::ElementType cache;
   quipu::NumericMode mode;
+  std::size_t ranks = 1;
 };
 
 class Contract : public ::testing::TestWithParam<Variant> {
@@ -27,6 +28,7 @@ class Contract : public ::testing::TestWithParam<Variant> {
   static quipu::Model load(std::size_t threads) {
     quipu::LoadOptions options;
     options.threads = threads;
+    options.ranks = GetParam().ranks;
     return test_engine::engine().load(find_golden("models/T2/hf-f32"), options);
   }
   static quipu::SessionOptions options(std::size_t batch, std::size_t chunk) {
@@ -109,6 +111,8 @@ TEST_P(Contract, CachedAndRecomputedKeysGiveTheSameBits) {
 INSTANTIATE_TEST_SUITE_P(
     Modes, Contract,
     ::testing::Values(Variant{quipu::ElementType::f32, quipu::NumericMode::f32},
+                      Variant{quipu::ElementType::f32, quipu::NumericMode::f32, 2},
+                      Variant{quipu::ElementType::bf16, quipu::NumericMode::bf16, 2},
                       Variant{quipu::ElementType::bf16, quipu::NumericMode::f32},
                       Variant{quipu::ElementType::bf16, quipu::NumericMode::bf16}));
 

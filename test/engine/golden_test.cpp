@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/parity_table.hpp"
 #include "hwy/targets.h"
 #include "support/compare.hpp"
 #include "test_engine.hpp"
@@ -17,11 +18,12 @@ struct Case {
   const char* weights;  ///< folder beside acts/
   const char* acts;
   bool pack;
+  std::size_t ranks = 1;
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
-  return out << c.model << '/' << c.weights << " against " << c.acts
-             << (c.pack ? "" : ", in place");
+  return out << c.model << '/' << c.weights << " against " << c.acts << (c.pack ? "" : ", in place")
+             << (c.ranks == 1 ? "" : ", ranks: " + std::to_string(c.ranks));
 }
 
 /// The targets compiled in that this processor has, slowest first; each is made the only choice.
@@ -63,6 +65,15 @@ Limits float32_limits(const Case& c, const std::string& phase) {
   return limits;
 }
 
+/// The group of the parity table that a case belongs to.
+std::string group(const Case& c, const std::string& mode) {
+  return mode + (std::string(c.model) == "T2" ? ", T2" : ", T1 T3 T4") +
+         (c.ranks == 1 ? "" : ", several ranks");
+}
+
+// Made before main: it must be known before the tests run.
+ParityTable& table = ParityTable::instance();
+
 #define QUIPU_LOAD_OR_SKIP(c)                                              \
   const std::string base = std::string("models/") + (c).model;             \
   QUIPU_GOLDEN_OR_SKIP(folder, base + "/" + (c).weights);                  \
@@ -71,6 +82,7 @@ Limits float32_limits(const Case& c, const std::string& phase) {
   quipu::LoadOptions load;                                                 \
   load.pack = (c).pack;                                                    \
   load.threads = 2;                                                        \
+  load.ranks = (c).ranks;                                                  \
   const quipu::Model model = test_engine::engine().load(folder, load);     \
   ASSERT_EQ(model.name(), (c).model)
 
@@ -87,7 +99,9 @@ TEST_P(GoldenFloat32, MatchesEveryTensorOnEveryTarget) {
         [&](const std::string& phase, const std::string& id, auto actual, auto expected) {
           EXPECT_TRUE(close(std::string(target) + " " + phase + " " + id, actual, expected,
                             float32_limits(c, phase)));
-          worst = (std::max)(worst, difference(actual, expected).rel_rms);
+          const Difference d = difference(actual, expected);
+          table.add(group(c, "float32"), id, d, expected.size(), float32_limits(c, phase).rel_rms);
+          worst = (std::max)(worst, d.rel_rms);
         });
     EXPECT_TRUE(missing.empty()) << "not traced: " << *missing.begin();
     std::cout << c << ", " << target << ": worst rel_rms " << worst << '\n';
@@ -105,6 +119,21 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"T1", "meta-f32", "f32", true}, Case{"T2", "meta-mp2-f32", "f32", true},
                       Case{"T3", "hf-sharded-f32", "f32", true},
                       Case{"T4", "meta-f32", "f32", true}));
+
+// Ranks: every tensor of the one-rank data (parts are gathered for the trace), and the reference's
+// own two-rank runs. A sum over inputs that is cut in two or four differs as any other order of
+// sums does, so the limits are the same. Files of one, two and three cuts are cut anew for each.
+INSTANTIATE_TEST_SUITE_P(
+    Ranks, GoldenFloat32,
+    ::testing::Values(
+        Case{"T1", "hf-f32", "mp2-f32", true, 2}, Case{"T2", "hf-f32", "mp2-f32", true, 2},
+        Case{"T3", "hf-f32", "mp2-f32", true, 2}, Case{"T1", "hf-f32", "f32", true, 2},
+        Case{"T2", "hf-f32", "f32", true, 2}, Case{"T4", "hf-f32", "f32", true, 2},
+        Case{"T3", "hf-f32", "f32", true, 4}, Case{"T2", "hf-f32", "mp2-f32", false, 2},
+        Case{"T1", "meta-mp2-f32", "mp2-f32", true, 2}, Case{"T2", "meta-f32", "mp2-f32", true, 2},
+        Case{"T3", "meta-mp2-f32", "f32", true, 4}, Case{"T1", "meta-mp2-f32", "f32", true, 1},
+        Case{"T3", "hf-sharded-f32", "f32", true, 4},
+        Case{"T1", "hf-bf16", "bf16w-f32c", true, 2}));
 
 class GoldenBf16 : public ::testing::TestWithParam<Case> {};
 
@@ -131,6 +160,7 @@ TEST_P(GoldenBf16, HasTheRoundingPointsOfTheReference) {
           EXPECT_TRUE(
               close(std::string(target) + " " + phase + " " + id, actual, expected, limits));
           const Difference d = difference(actual, expected);
+          table.add(group(c, "bf16"), id, d, expected.size(), limits.rel_rms);
           worst = (std::max)(worst, d.rel_rms);
           equal += d.equal_bf16 * static_cast<double>(expected.size());
           elements += expected.size();
@@ -149,6 +179,14 @@ INSTANTIATE_TEST_SUITE_P(Tiny, GoldenBf16,
                                            Case{"T3", "hf-bf16", "bf16", true},
                                            Case{"T4", "hf-bf16", "bf16", true},
                                            Case{"T3", "meta-bf16", "bf16", true}));
+
+// Two ranks, whose partial results are rounded each, summed in float32 and rounded once.
+INSTANTIATE_TEST_SUITE_P(Ranks, GoldenBf16,
+                         ::testing::Values(Case{"T1", "hf-bf16", "mp2-bf16", true, 2},
+                                           Case{"T2", "hf-bf16", "mp2-bf16", true, 2},
+                                           Case{"T3", "hf-bf16", "mp2-bf16", true, 2},
+                                           Case{"T1", "meta-mp2-bf16", "mp2-bf16", true, 2},
+                                           Case{"T3", "meta-mp2-bf16", "mp2-bf16", true, 2}));
 
 }  // namespace
 }  // namespace quipu_test

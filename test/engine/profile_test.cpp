@@ -77,7 +77,7 @@ TEST(Profile, CostsAreThoseOfTheModel) {
   }
   // Every weight once (of the embedding three rows), 11 positions read and one written a sequence.
   std::size_t weights = 3 * a.dim;
-  for (const quipu::TensorSlot& slot : model.weights().holder.slots)
+  for (const quipu::TensorSlot& slot : model.weights().ranks.front().slots)
     weights += slot.embedding ? 0 : slot.elements();
   EXPECT_EQ(bytes, 4 * weights + 3 * 12 * position);
 }

@@ -1,5 +1,5 @@
-// Every model that the tests of the engine run: one engine serves them all, since kernels are compiled
-// once for any number of models.
+// Every model that the tests of the engine run: one engine serves them all, since kernels are
+// compiled once for any number of models.
 #pragma once
 
 #include "quipu/config/catalogue.hpp"

@@ -24,6 +24,18 @@ static_assert(part<QueryProjection<M>, 1, 4096, 4096>);
 // A part keeps the identity of its weight.
 static_assert(std::is_same_v<sharded<M, 8>::weight<GateProjection<M>::Weight>::id, weight_id::w1>);
 
+// What a rank computes with, as an architecture, has the very weights that sharding names.
+template <template <class> class C>
+inline constexpr bool agrees =
+    std::is_same_v<sharded<M, 8>::weight<typename C<M>::Weight>, typename C<rank_of<M, 8>>::Weight>;
+static_assert(agrees<TokenEmbedding> && agrees<QueryProjection> && agrees<KeyProjection> &&
+              agrees<ValueProjection> && agrees<OutputProjection> && agrees<GateProjection> &&
+              agrees<UpProjection> && agrees<DownProjection> && agrees<VocabularyProjection>);
+using R = rank_of<M, 8>;
+static_assert(R::dim == 4096 && R::n_heads == 4 && R::n_kv_heads == 1 && R::head_dim == 128);
+static_assert(R::ffn == 1792 && R::vocab_size == 16032 && R::heads_per_kv_head == 4);
+static_assert(std::is_same_v<rank_of<M, 1>, architecture_of<M>>);
+
 template <class X, std::size_t... N>
 constexpr bool legal(std::index_sequence<N...>) {
   constexpr auto& sizes = legal_model_parallel_sizes<X>;

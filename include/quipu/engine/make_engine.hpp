@@ -3,6 +3,10 @@
 // an engine include engine/engine.hpp, which costs them none of this.
 #pragma once
 
+#include <algorithm>
+#include <memory>
+#include <optional>
+
 #include "quipu/checkpoint/open_checkpoint.hpp"
 #include "quipu/config/model_list.hpp"
 #include "quipu/engine/engine.hpp"
@@ -14,26 +18,53 @@ namespace quipu {
 
 namespace detail {
 
-template <class... M>
+template <class Ranks = RankList<>, class... M>
 std::vector<ModelEntry> entries_of(ModelList<M...>) {
   std::vector<ModelEntry> entries;
-  (entries.push_back(entry_of<M>(entries.size())), ...);
+  (entries.push_back(entry_of<M, Ranks>(entries.size())), ...);
   return entries;
+}
+
+/// The executors and communicators of the ranks that this process runs.
+inline void start_ranks(ModelState& state, const LoadOptions& options, std::size_t ranks) {
+  const bool in_one_process = ranks > 1 && !options.communicator;
+  if (options.executor && in_one_process) {
+    raise<ArgumentError>("executor: " + std::to_string(ranks) +
+                         " ranks in one process each need their own; give threads instead");
+  }
+  if (in_one_process) state.rank_threads = std::make_unique<RankThreads>(ranks);
+  const std::size_t local = in_one_process ? ranks : 1;
+  const std::size_t threads = options.threads == 0 ? default_thread_count() : options.threads;
+  for (std::size_t r = 0; r < local; ++r) {
+    if (options.executor) {
+      state.executors.push_back(*options.executor);
+    } else {
+      state.pools.push_back(
+          std::make_unique<ThreadPool>((std::max)(std::size_t{1}, threads / local)));
+      state.executors.push_back(*state.pools.back());
+    }
+    state.communicators.push_back(in_one_process
+                                      ? state.rank_threads->communicator(r)
+                                      : options.communicator.value_or(CommunicatorRef()));
+  }
 }
 
 inline Model load_model(std::span<const ModelEntry> models, EngineFunctions functions,
                         Checkpoint checkpoint, const LoadOptions& options) {
   const ModelEntry& entry = choose_model(models, checkpoint.facts, checkpoint.path, options.model);
+  const std::size_t ranks = options.communicator ? options.communicator->ranks() : options.ranks;
+  const RankEntry part = choose_ranks(entry, ranks);
   auto state = std::make_shared<ModelState>(std::move(checkpoint), entry, functions);
-  if (options.executor) {
-    state->executor = *options.executor;
-  } else {
-    state->pool = std::make_unique<ThreadPool>(options.threads);
-    state->executor = ExecutorRef(*state->pool);
-  }
+  state->part = part;
+  start_ranks(*state, options, ranks);
   state->inverse_frequencies = options.reference_rope ? entry.numerics.reference_inverse_frequencies
                                                       : entry.numerics.inverse_frequencies;
-  state->weights = load_weights(state->checkpoint, state->entry, options, *state->executor);
+  const RankParts parts{part, state->communicators[0].rank(), state->executors.size()};
+  // One rank's pool has a share of the threads only; before anything runs, all of them can pack.
+  std::optional<ThreadPool> loading;
+  if (parts.count > 1) loading.emplace(options.threads);
+  state->weights = load_weights(state->checkpoint, state->entry, parts, options,
+                                loading ? ExecutorRef(*loading) : state->executors[0]);
   return Model(std::move(state));
 }
 
@@ -47,11 +78,12 @@ inline std::unique_ptr<Tokenizer> tokenizer_of(const Checkpoint& checkpoint) {
 
 }  // namespace detail
 
-/// The engine of a ModelList with its forward passes.
-template <class List>
+/// The engine of a ModelList with its forward passes, for one rank and for the numbers of a
+/// RankList.
+template <class List, class Ranks = RankList<>>
 Engine make_engine(void (*forward)(std::size_t, const void*, const ForwardCall&),
                    const char* (*target)(), const KernelProbes& (*probes)()) {
-  return Engine(detail::entries_of(List{}),
+  return Engine(detail::entries_of<Ranks>(List{}),
                 EngineFunctions{forward, target, probes, &detail::load_model, &detail::open_any,
                                 &detail::tokenizer_of});
 }

@@ -14,6 +14,7 @@
 #include "quipu/engine/loaded_weights.hpp"
 #include "quipu/engine/model_entry.hpp"
 #include "quipu/engine/options.hpp"
+#include "quipu/parallel/threads.hpp"
 #include "quipu/runtime/thread_pool.hpp"
 #include "quipu/simd/forward_call.hpp"
 #include "quipu/simd/probes.hpp"
@@ -44,8 +45,12 @@ struct ModelState {
   Checkpoint checkpoint;
   ModelEntry entry;
   EngineFunctions functions;
-  std::unique_ptr<ThreadPool> pool;
-  std::optional<ExecutorRef> executor;
+  std::vector<std::unique_ptr<ThreadPool>> pools;
+  std::unique_ptr<RankThreads> rank_threads;  ///< where this process runs several ranks
+  RankEntry part;                             ///< what each rank has
+  /// Of each rank that this process runs.
+  std::vector<ExecutorRef> executors;
+  std::vector<CommunicatorRef> communicators;
   std::span<const float> inverse_frequencies;
   LoadedWeights weights;
   std::mutex mutex, pass;
@@ -65,7 +70,22 @@ class Model {
   std::size_t parameters() const { return state_->entry.parameters; }
   const Checkpoint& checkpoint() const { return state_->checkpoint; }
   const LoadedWeights& weights() const { return state_->weights; }
-  ExecutorRef executor() const { return *state_->executor; }
+  /// Model-parallel ranks in all, and what one of them has of the architecture.
+  std::size_t ranks() const { return state_->part.ranks; }
+  const ArchitectureFacts& part() const { return state_->part.architecture; }
+  /// Ranks that this process runs: all of them, or one where ranks are processes. The executor and
+  /// the communicator of each are found by its place here.
+  std::size_t local_ranks() const { return state_->executors.size(); }
+  ExecutorRef executor(std::size_t local_rank = 0) const { return state_->executors[local_rank]; }
+  CommunicatorRef communicator(std::size_t local_rank = 0) const {
+    return state_->communicators[local_rank];
+  }
+  /// Threads that compute in this process.
+  std::size_t threads() const {
+    std::size_t sum = 0;
+    for (const ExecutorRef& executor : state_->executors) sum += executor.concurrency();
+    return sum;
+  }
   /// The SIMD target that forward passes run on: "AVX2".
   std::string_view target() const { return state_->functions.target(); }
   /// What that target can do at most, and its product, for measurements.
@@ -85,10 +105,20 @@ class Model {
     return *s.tokenizer;
   }
 
-  /// One pass; sessions of a model take turns, since they share its executor.
-  void forward(const ForwardCall& call) const {
-    const std::scoped_lock lock(state_->pass);
-    state_->functions.forward(state_->entry.index, state_->weights.holder.weights.get(), call);
+  /// One pass, by a call for each rank of this process; sessions of a model take turns, since they
+  /// share its executors.
+  void forward(std::span<const ForwardCall> calls) const {
+    ModelState& s = *state_;
+    const std::scoped_lock lock(s.pass);
+    const auto run = [&](std::size_t local_rank) {
+      s.functions.forward(s.entry.index, s.weights.ranks[local_rank].weights.get(),
+                          calls[local_rank]);
+    };
+    if (s.rank_threads) {
+      s.rank_threads->run(run);
+    } else {
+      run(0);
+    }
   }
 
  private:

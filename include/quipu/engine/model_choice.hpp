@@ -1,5 +1,6 @@
 // Which compiled-in model a checkpoint belongs to, by its own configuration: architecture and
-// numerics decide, names are hints (3.1 and 3.3 70B have one architecture and equal numerics).
+// numerics decide, names are hints (3.1 and 3.3 70B have one architecture and equal numerics). And
+// whether it can be run by the number of model-parallel ranks that is asked for.
 // Siblings: checkpoint/model_facts.hpp, engine/model_entry.hpp, test/engine/model_choice_test.cpp.
 #pragma once
 
@@ -150,6 +151,30 @@ inline const ModelEntry& choose_model(std::span<const ModelEntry> entries, const
   }
   raise<MismatchError>(path + ": no compiled-in model fits (" + known + "). Nearest is " +
                        std::string(nearest->name) + ": " + describe(fewest));
+}
+
+/// What a rank has when the model is run by so many. ArgumentError, with the numbers that would do,
+/// if the model cannot be cut so or the engine was built without.
+inline RankEntry choose_ranks(const ModelEntry& entry, std::size_t ranks) {
+  if (ranks == 1) return {1, entry.architecture, entry.make_weights};
+  const std::string what = "ranks: " + std::string(entry.name);
+  std::string legal, compiled = "1";
+  bool possible = false;
+  for (const std::size_t n : entry.legal_ranks) {
+    legal += (legal.empty() ? "" : ", ") + std::to_string(n);
+    possible = possible || n == ranks;
+  }
+  if (!possible) {
+    raise<ArgumentError>(what + " cannot be cut for " + std::to_string(ranks) +
+                         " ranks; it can for: " + legal);
+  }
+  for (const RankEntry& part : entry.rank_entries) {
+    if (part.ranks == ranks) return part;
+    compiled += ", " + std::to_string(part.ranks);
+  }
+  raise<ArgumentError>(what + " is not compiled in for " + std::to_string(ranks) +
+                       " ranks, but for: " + compiled + "; RANKS " + std::to_string(ranks) +
+                       " in quipu_add_engine adds it");
 }
 
 }  // namespace quipu

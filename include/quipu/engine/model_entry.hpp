@@ -3,9 +3,11 @@
 // Siblings: engine/make_engine.hpp (makes entries), engine/model_choice.hpp (chooses one).
 #pragma once
 
+#include <array>
 #include <span>
 #include <string_view>
 
+#include "quipu/config/model_list.hpp"
 #include "quipu/config/model_name.hpp"
 #include "quipu/engine/architecture_facts.hpp"
 #include "quipu/engine/tensor_slots.hpp"
@@ -13,6 +15,13 @@
 #include "quipu/model/sharding.hpp"
 
 namespace quipu {
+
+/// What one rank of a model-parallel run has of a model.
+struct RankEntry {
+  std::size_t ranks = 1;
+  ArchitectureFacts architecture{};  ///< of a rank: its share of heads, hidden width, vocabulary
+  WeightsHolder (*make_weights)() = nullptr;
+};
 
 struct ModelEntry {
   std::string_view name;         ///< the type's name, "llama3_1_8b"
@@ -24,10 +33,27 @@ struct ModelEntry {
   WeightsHolder (*make_weights)() = nullptr;
   /// What the parts of a pass cost (model/pass_parts.hpp).
   PassParts (*parts)(const Work& work, const Work& logits) = nullptr;
+  std::span<const RankEntry> rank_entries{};   ///< compiled in besides one rank, ascending
   std::span<const std::size_t> legal_ranks{};  ///< numbers of ranks that the model can be cut for
 };
 
 namespace detail {
+
+template <class A, std::size_t... Ranks>
+consteval auto rank_entries_of(RankList<Ranks...>) {
+  std::array<RankEntry, (std::size_t{0} + ... + (can_be_cut<A, Ranks> ? 1 : 0))> entries{};
+  std::size_t i = 0;
+  [[maybe_unused]] const auto add = [&]<std::size_t N>(std::integral_constant<std::size_t, N>) {
+    if constexpr (can_be_cut<A, N>) {
+      using Part = rank_of<A, N>;
+      entries[i++] = {N, architecture_facts<Part>, &quipu::make_weights<Part>};
+    }
+  };
+  (add(std::integral_constant<std::size_t, Ranks>{}), ...);
+  return entries;
+}
+template <class A, class Ranks>
+inline constexpr auto rank_entries = rank_entries_of<A>(Ranks{});
 
 template <class M>
 constexpr std::string_view description_of() {
@@ -39,7 +65,7 @@ constexpr std::string_view description_of() {
   return {};
 }
 
-template <class M>
+template <class M, class Ranks = RankList<>>
 ModelEntry entry_of(std::size_t index) {
   using A = architecture_of<M>;
   return {model_name<M>(),
@@ -50,6 +76,7 @@ ModelEntry entry_of(std::size_t index) {
           index,
           &quipu::make_weights<A>,
           &pass_parts<A>,
+          rank_entries<A, Ranks>,
           legal_model_parallel_sizes<M>};
 }
 

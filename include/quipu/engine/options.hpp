@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "quipu/parallel/communicator.hpp"
 #include "quipu/runtime/executor.hpp"
 #include "quipu/runtime/numeric_mode.hpp"
 #include "quipu/runtime/trace.hpp"
@@ -33,6 +34,12 @@ struct LoadOptions {
   /// Scale rotary frequencies as the pinned reference does (factor 8 for every scaled model)
   /// instead of as the model's release says. Differs for Llama 3.2 only.
   bool reference_rope = false;
+  /// Model-parallel ranks, run by as many threads of this process, which share `threads` among
+  /// their pools. The engine must have been built with this number (quipu_add_engine's RANKS).
+  std::size_t ranks = 1;
+  /// Which rank of how many this process is, where ranks are processes: only its part of the
+  /// weights is loaded, and all of them must make the same calls. Must outlive the model.
+  std::optional<CommunicatorRef> communicator;
   Progress progress;
 };
 

@@ -89,7 +89,7 @@ inline std::vector<ProfileComponent> pass_costs(const Model& model, ElementType 
 
   std::map<std::string_view, ProfileComponent*> by_id;
   for (ProfileComponent& c : costs) by_id[c.id] = &c;
-  for (const TensorSlot& slot : model.weights().holder.slots) {
+  for (const TensorSlot& slot : model.weights().ranks.front().slots) {
     const auto found = by_id.find(slot.path);
     if (found == by_id.end() || slot.vector) continue;
     found->second->bytes =
@@ -99,11 +99,15 @@ inline std::vector<ProfileComponent> pass_costs(const Model& model, ElementType 
 }
 
 /// The profile of passes of one shape that `times` saw `session` make, each with the logits of
-/// every sequence's last token.
+/// every sequence's last token. ArgumentError for a model that several ranks run.
 inline Profile make_profile(const Session& session, const PassTimes& times, const PassShape& shape,
                             const Ceilings& ceilings) {
   const Model& model = session.model();
   const SessionOptions& o = session.options();
+  if (model.ranks() > 1) {
+    raise<ArgumentError>("profile: times are one rank's and costs the whole model's; found " +
+                         std::to_string(model.ranks()) + " ranks");
+  }
   Profile p;
   p.model = model.name();
   p.target = model.target();

@@ -60,7 +60,7 @@ class Hash64 {
   std::uint64_t state_ = 0x71756970755F6861u;
 };
 
-inline constexpr std::uint32_t saved_version = 1;
+inline constexpr std::uint32_t saved_version = 2;
 inline constexpr std::size_t saved_header_bytes = 8 + 4 + 4 + 8 + 8;
 
 class StateWriter {
@@ -174,9 +174,17 @@ inline void add_sample(Hash64& hash, const MatrixView& m) {
   }
 }
 
+/// "2", or "rank 1 of 2" where ranks are processes and each saves its own part.
+inline std::string ranks_text(const Model& model) {
+  const std::string all = std::to_string(model.ranks());
+  if (model.local_ranks() == model.ranks()) return all;
+  return "rank " + std::to_string(model.communicator().rank()) + " of " + all;
+}
+
 }  // namespace detail
 
-/// What makes a model's results its own: architecture, numerics, and a hash over names, types and
+/// What makes a model's results its own: architecture, numerics, the number of ranks (which changes
+/// the order of sums), and a hash over names, types and
 /// samples of all weights. Two files of equal weights in another element type are different models.
 /// Samples are taken of the bytes in memory, so weights packed and in place count as different too,
 /// although they give the same results. A change of single weights may go unseen.
@@ -184,13 +192,15 @@ inline std::vector<StateFact> fingerprint(const Model& model) {
   const ArchitectureFacts& a = model.architecture();
   detail::Hash64 weights, frequencies;
   bool packed = true;
-  for (const TensorSlot& slot : model.weights().holder.slots) {
-    weights.add(slot.path);
-    weights.add(name(slot.view->type));
-    detail::add_sample(weights, *slot.view);
-    // An embedding is looked up, not multiplied: it may be in place beside packed matrices.
-    const bool factor = !slot.vector && !slot.embedding && !slot.shares_embedding;
-    packed = packed && !(factor && slot.view->layout == Layout::row_major);
+  for (const WeightsHolder& rank : model.weights().ranks) {
+    for (const TensorSlot& slot : rank.slots) {
+      weights.add(slot.path);
+      weights.add(name(slot.view->type));
+      detail::add_sample(weights, *slot.view);
+      // An embedding is looked up, not multiplied: it may be in place beside packed matrices.
+      const bool factor = !slot.vector && !slot.embedding && !slot.shares_embedding;
+      packed = packed && !(factor && slot.view->layout == Layout::row_major);
+    }
   }
   frequencies.add(std::as_bytes(model.inverse_frequencies()));
   return {{"dim", std::to_string(a.dim)},
@@ -203,34 +213,40 @@ inline std::vector<StateFact> fingerprint(const Model& model) {
           {"output", a.tied_output ? "tied" : "separate"},
           {"norm_eps", detail::hex(std::bit_cast<std::uint64_t>(model.entry().numerics.norm_eps))},
           {"rotary frequencies", detail::hex(frequencies.value())},
+          {"ranks", detail::ranks_text(model)},
           {"layout of the weights", packed ? "packed" : "in place"},
           {"weights", detail::hex(weights.value())}};
 }
 
 namespace detail {
 
-/// Bytes of the keys and values of so many positions of one batch row.
-inline std::size_t kv_state_bytes(const KvCacheShape& s, std::size_t positions) {
+/// Bytes of the keys and values of so many positions of one batch row, in the caches of `ranks`
+/// ranks of this shape.
+inline std::size_t kv_state_bytes(const KvCacheShape& s, std::size_t ranks, std::size_t positions) {
   const std::size_t per_head =
       checked_mul(checked_mul(positions, s.head_dim, "state"), 2 * s.element_bytes(), "state");
-  return checked_mul(per_head, s.layers * s.kv_heads, "state");
+  return checked_mul(per_head, s.layers * s.kv_heads * ranks, "state");
 }
 
 /// Visits the filled parts of a row as runs of contiguous bytes, in an order that does not depend
-/// on batch or capacity: run(pointer, bytes).
-template <class Run>
-void for_each_kv_run(const KvCache& cache, std::size_t row, std::size_t positions, Run&& run) {
-  const KvCacheShape& s = cache.shape();
-  const std::size_t element = s.element_bytes();
+/// on batch or capacity: run(pointer, bytes). Layer by layer, the heads of the ranks one after the
+/// other, as they stand in the whole model.
+template <class Caches, class Run>
+void for_each_kv_run(const Caches& caches, std::size_t row, std::size_t positions, Run&& run) {
   const std::size_t blocks = positions / kv_block, rest = positions % kv_block;
-  for (std::size_t layer = 0; layer < s.layers; ++layer) {
-    for (std::size_t h = 0; h < s.kv_heads; ++h) {
-      const KvHeadView view = cache.head(row, layer, h);
-      run(view.keys, blocks * kv_block * s.head_dim * element);
-      for (std::size_t f = 0; rest > 0 && f < s.head_dim; ++f) {
-        run(view.keys + view.key_index(blocks * kv_block, f) * element, rest * element);
+  const std::size_t layers = caches.front().shape().layers;
+  for (std::size_t layer = 0; layer < layers; ++layer) {
+    for (const KvCache& cache : caches) {
+      const KvCacheShape& s = cache.shape();
+      const std::size_t element = s.element_bytes();
+      for (std::size_t h = 0; h < s.kv_heads; ++h) {
+        const KvHeadView view = cache.head(row, layer, h);
+        run(view.keys, blocks * kv_block * s.head_dim * element);
+        for (std::size_t f = 0; rest > 0 && f < s.head_dim; ++f) {
+          run(view.keys + view.key_index(blocks * kv_block, f) * element, rest * element);
+        }
+        run(view.values, positions * s.head_dim * element);
       }
-      run(view.values, positions * s.head_dim * element);
     }
   }
 }

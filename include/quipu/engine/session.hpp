@@ -1,5 +1,6 @@
 // A session: the KV cache and scratch memory of some sequences of one model, and the call that
-// extends them.
+// extends them. Where ranks are processes, each has a session of its part, and all must be made and
+// called alike.
 // Siblings: engine/model.hpp, simd/forward_call.hpp, engine/saved_state.hpp (the bytes of a saved
 // sequence), generate/generator.hpp (chooses tokens).
 // Tests: test/engine/session_test.cpp, test/engine/contract_test.cpp, test/generate/saved_test.cpp.
@@ -31,15 +32,18 @@ class Session {
   /// SizeError if the memory cannot be had.
   Session(Model model, const SessionOptions& options)
       : model_(std::move(model)), options_(checked(options)), lengths_() {
-    const ArchitectureFacts& a = model_.architecture();
+    const ArchitectureFacts& a = model_.part();
     plan_ = forward_plan(a, (std::max)(options.chunk, options.batch), options.capacity,
                          model_.executor().concurrency());
-    cache_ = KvCache(cache_shape(a, options));
-    scratch_ = Arena(plan_.arena);
+    for (std::size_t r = 0; r < model_.local_ranks(); ++r) {
+      caches_.push_back(KvCache(cache_shape(a, options)));
+      scratch_.push_back(Arena(plan_.arena));
+    }
     lengths_.assign(options.batch, 0);  // after the plan, which refuses a batch that cannot be
   }
 
-  /// The cache that such a session allocates: known before it is made.
+  /// The cache that such a session allocates for an architecture, known before it is made; of
+  /// several ranks each has that of its part, all together as much as one.
   static KvCacheShape cache_shape(const ArchitectureFacts& a, const SessionOptions& options) {
     return {options.batch, a.n_layers, a.n_kv_heads, a.head_dim, options.capacity, options.cache};
   }
@@ -47,8 +51,8 @@ class Session {
   const Model& model() const { return model_; }
   const SessionOptions& options() const { return options_; }
   std::size_t capacity() const { return options_.capacity; }
-  std::size_t cache_bytes() const { return cache_.bytes(); }
-  std::size_t scratch_bytes() const { return scratch_.bytes_total(); }
+  std::size_t cache_bytes() const { return caches_.size() * caches_.front().bytes(); }
+  std::size_t scratch_bytes() const { return scratch_.size() * plan_.arena.total(); }
   /// Positions filled in a sequence.
   /// ArgumentError for a row that the session does not have.
   std::size_t length(std::size_t row = 0) const {
@@ -74,8 +78,8 @@ class Session {
     detail::StateWriter state(sequence_kind);
     state.facts(state_facts());
     state.value(std::uint64_t{lengths_[row]});
-    state.reserve(detail::kv_state_bytes(cache_.shape(), lengths_[row]));
-    detail::for_each_kv_run(cache_, row, lengths_[row],
+    state.reserve(kv_bytes(lengths_[row]));
+    detail::for_each_kv_run(caches_, row, lengths_[row],
                             [&](const std::byte* at, std::size_t n) { state.bytes(at, n); });
     return state.finish();
   }
@@ -90,7 +94,7 @@ class Session {
     check_row(row);
     detail::ByteReader reader = open_saved(bytes, file);
     const auto length = static_cast<std::size_t>(reader.read<std::uint64_t>("positions"));
-    detail::for_each_kv_run(cache_, row, length, [&](std::byte* at, std::size_t n) {
+    detail::for_each_kv_run(caches_, row, length, [&](std::byte* at, std::size_t n) {
       if (n > 0) std::memcpy(at, reader.take(n, "keys and values").data(), n);
     });
     lengths_[row] = length;
@@ -128,7 +132,9 @@ class Session {
     std::size_t total = 0, done = 0;
     for (const Feed& feed : feeds) {
       const std::size_t start = feed.start.value_or(lengths_[feed.row]);
-      if (start > lengths_[feed.row]) cache_.clear(feed.row, lengths_[feed.row], start);
+      for (KvCache& cache : caches_) {
+        if (start > lengths_[feed.row]) cache.clear(feed.row, lengths_[feed.row], start);
+      }
       lengths_[feed.row] = start;
       total += feed.tokens.size();
     }
@@ -220,6 +226,10 @@ class Session {
     return facts;
   }
 
+  std::size_t kv_bytes(std::size_t positions) const {
+    return detail::kv_state_bytes(caches_.front().shape(), caches_.size(), positions);
+  }
+
   /// Checks all of a saved sequence; the reader stands before the number of positions.
   detail::ByteReader open_saved(std::span<const std::byte> bytes, std::string_view file) const {
     detail::ByteReader reader = detail::open_state(bytes, sequence_kind, file);
@@ -231,8 +241,7 @@ class Session {
                            " positions do not fit the capacity of " +
                            std::to_string(options_.capacity));
     }
-    rest.take(detail::kv_state_bytes(cache_.shape(), static_cast<std::size_t>(length)),
-              "keys and values");
+    rest.take(kv_bytes(static_cast<std::size_t>(length)), "keys and values");
     detail::check_end(rest);
     return reader;
   }
@@ -282,22 +291,26 @@ class Session {
   }
 
   void run(const Pass& pass, float* logits) {
-    const ForwardCall call{.tokens = pass.tokens,
-                           .chunks = pass.chunks,
-                           .logit_rows = pass.logit_rows,
-                           .logits = logits,
-                           .cache = &cache_,
-                           .inverse_frequencies = model_.inverse_frequencies().data(),
-                           .norm_eps = static_cast<float>(model_.entry().numerics.norm_eps),
-                           .mode = options_.mode,
-                           .activations = options_.activations,
-                           .trace = trace_,
-                           .profile = profile_,
-                           .executor = model_.executor(),
-                           .scratch = &scratch_,
-                           .plan = &plan_};
+    std::vector<ForwardCall> calls;
+    for (std::size_t r = 0; r < caches_.size(); ++r) {
+      calls.push_back({.tokens = pass.tokens,
+                       .chunks = pass.chunks,
+                       .logit_rows = pass.logit_rows,
+                       .logits = logits,
+                       .cache = &caches_[r],
+                       .inverse_frequencies = model_.inverse_frequencies().data(),
+                       .norm_eps = static_cast<float>(model_.entry().numerics.norm_eps),
+                       .mode = options_.mode,
+                       .activations = options_.activations,
+                       .trace = trace_,
+                       .profile = r == 0 ? profile_ : ProfileHook{},
+                       .executor = model_.executor(r),
+                       .communicator = model_.communicator(r),
+                       .scratch = &scratch_[r],
+                       .plan = &plan_});
+    }
     profile_.start();
-    model_.forward(call);
+    model_.forward(calls);
     profile_.finish();
   }
 
@@ -305,8 +318,8 @@ class Session {
   SessionOptions options_;
   std::vector<std::size_t> lengths_;
   ForwardPlan plan_;
-  KvCache cache_;
-  Arena scratch_;
+  std::vector<KvCache> caches_;  // of each rank that this process runs
+  std::vector<Arena> scratch_;
   TraceHook trace_;
   ProfileHook profile_;
 };

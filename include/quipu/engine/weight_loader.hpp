@@ -214,56 +214,89 @@ inline void pack_source(const Checkpoint& file, const TensorSource& source, std:
 
 }  // namespace detail
 
-/// Loads the weights of `entry` from a checkpoint. Matrices are packed in parallel (and the pages
-/// of the map released as it goes), or used in place where options.pack is false and their bytes
-/// stand in one piece in the right order; norms are widened to float32.
-inline LoadedWeights load_weights(const Checkpoint& file, const ModelEntry& entry,
-                                  const LoadOptions& options, ExecutorRef executor) {
-  LoadedWeights loaded;
-  loaded.holder = entry.make_weights();
-  std::vector<detail::PlannedTensor> plan = verify_tensors(file, entry, loaded.holder.slots);
-  std::size_t total = 0, done = 0;
-  for (const auto& tensor : plan) total += tensor.source.rows() * tensor.source.row_bytes();
-  loaded.weight_bytes = total;
-  const MatrixView* embedding = nullptr;
-  for (auto& [slot, source] : plan) {
-    const std::size_t stored = source.rows() * source.row_bytes();
-    if (std::find(loaded.types.begin(), loaded.types.end(), source.type()) == loaded.types.end()) {
-      loaded.types.push_back(source.type());
-    }
-    const auto in_place = source.view();
-    const bool aligned =
-        in_place && reinterpret_cast<std::uintptr_t>(in_place->data) % memory_alignment == 0;
-    if (slot->vector && aligned && source.type() == ElementType::f32) {
-      *slot->view = *in_place;
-      loaded.mapped_bytes += stored;
-    } else if (slot->vector) {
-      AlignedBuffer values(checked_mul(slot->in, sizeof(float), "bytes of a norm"), "norm weights");
-      std::vector<std::byte> raw(source.row_bytes());
-      source.read_rows(0, 1, raw.data());
-      dequantize_row(source.type(), raw.data(), reinterpret_cast<float*>(values.data()), slot->in);
-      *slot->view = row_major_view(values.data(), ElementType::f32, 1, slot->in);
-      loaded.owned.push_back(std::move(values));
-    } else if (in_place && in_place->layout == Layout::panels && aligned) {
-      *slot->view = *in_place;  // of a packed file: nothing to do
-      loaded.mapped_bytes += packed_bytes(source.type(), slot->out, slot->in);
-    } else if (in_place && in_place->layout == Layout::row_major &&
-               (!options.pack || detail::is_looked_up_only(*slot, entry))) {
-      *slot->view = *in_place;
-      loaded.mapped_bytes += stored;
-    } else {
-      AlignedBuffer packed(packed_bytes(source.type(), slot->out, slot->in), "packed weights");
-      advise_huge_pages(packed);
-      detail::pack_source(file, source, packed.data(), executor);
-      *slot->view = packed_view(packed.data(), source.type(), slot->out, slot->in);
-      loaded.owned.push_back(std::move(packed));
-    }
-    if (slot->embedding) embedding = slot->view;
-    done += stored;
-    if (options.progress) options.progress("loading weights", done, total);
+/// The ranks whose parts are loaded: `count` of them from `first` on, of as many as `part` says.
+struct RankParts {
+  RankEntry part;
+  std::size_t first = 0;
+  std::size_t count = 1;
+};
+
+namespace detail {
+
+/// Loads one matrix or vector, or a rank's part of it, into `loaded`.
+inline void load_tensor(LoadedWeights& loaded, const Checkpoint& file, const TensorSource& source,
+                        const TensorSlot& slot, bool in_place_wanted, ExecutorRef executor) {
+  const std::size_t stored = source.rows() * source.row_bytes();
+  const auto in_place = source.view();
+  const bool aligned =
+      in_place && reinterpret_cast<std::uintptr_t>(in_place->data) % memory_alignment == 0;
+  if (slot.vector && aligned && source.type() == ElementType::f32) {
+    *slot.view = *in_place;
+    loaded.mapped_bytes += stored;
+  } else if (slot.vector) {
+    AlignedBuffer values(checked_mul(slot.in, sizeof(float), "bytes of a norm"), "norm weights");
+    std::vector<std::byte> raw(source.row_bytes());
+    source.read_rows(0, 1, raw.data());
+    dequantize_row(source.type(), raw.data(), reinterpret_cast<float*>(values.data()), slot.in);
+    *slot.view = row_major_view(values.data(), ElementType::f32, 1, slot.in);
+    loaded.owned.push_back(std::move(values));
+  } else if (in_place && in_place->layout == Layout::panels && aligned) {
+    *slot.view = *in_place;  // of a packed file: nothing to do
+    loaded.mapped_bytes += packed_bytes(source.type(), slot.out, slot.in);
+  } else if (in_place && in_place->layout == Layout::row_major && in_place_wanted) {
+    *slot.view = *in_place;
+    loaded.mapped_bytes += stored;
+  } else {
+    AlignedBuffer packed(packed_bytes(source.type(), slot.out, slot.in), "packed weights");
+    advise_huge_pages(packed);
+    pack_source(file, source, packed.data(), executor);
+    *slot.view = packed_view(packed.data(), source.type(), slot.out, slot.in);
+    loaded.owned.push_back(std::move(packed));
   }
-  for (TensorSlot& slot : loaded.holder.slots) {
-    if (slot.shares_embedding) *slot.view = *embedding;
+}
+
+}  // namespace detail
+
+/// Loads the weights of `entry` from a checkpoint, for each of `parts` what that rank has of them.
+/// Matrices are packed in parallel (and the pages of the map released as it goes), or used in place
+/// where options.pack is false and their bytes stand in one piece in the right order; norms are
+/// widened to float32. ArgumentError if a row of quantised blocks cannot be cut for so many ranks.
+inline LoadedWeights load_weights(const Checkpoint& file, const ModelEntry& entry,
+                                  const RankParts& parts, const LoadOptions& options,
+                                  ExecutorRef executor) {
+  LoadedWeights loaded;
+  WeightsHolder whole = entry.make_weights();
+  std::vector<detail::PlannedTensor> plan = verify_tensors(file, entry, whole.slots);
+  for (std::size_t r = 0; r < parts.count; ++r) loaded.ranks.push_back(parts.part.make_weights());
+  const std::size_t ranks = parts.part.ranks;
+  // Of a matrix that is cut a rank has its share; a vector is the same one for all.
+  const auto stored = [&](const detail::PlannedTensor& tensor) {
+    const std::size_t bytes = tensor.source.rows() * tensor.source.row_bytes();
+    return tensor.slot->shard == ShardAxis::none ? bytes : bytes / ranks * parts.count;
+  };
+  std::size_t done = 0;
+  for (const auto& tensor : plan) loaded.weight_bytes += stored(tensor);
+  for (const auto& tensor : plan) {
+    const TensorSlot& slot = *tensor.slot;
+    const ElementType type = tensor.source.type();
+    if (std::find(loaded.types.begin(), loaded.types.end(), type) == loaded.types.end()) {
+      loaded.types.push_back(type);
+    }
+    const bool in_place = !options.pack || detail::is_looked_up_only(slot, entry);
+    const auto place = static_cast<std::size_t>(tensor.slot - whole.slots.data());
+    for (std::size_t r = 0; r < parts.count; ++r) {
+      detail::load_tensor(loaded, file, tensor.source.slice(slot.shard, parts.first + r, ranks),
+                          loaded.ranks[r].slots[place], in_place, executor);
+    }
+    done += stored(tensor);
+    if (options.progress) options.progress("loading weights", done, loaded.weight_bytes);
+  }
+  for (WeightsHolder& rank : loaded.ranks) {
+    const MatrixView* embedding = nullptr;
+    for (TensorSlot& slot : rank.slots) {
+      if (slot.embedding) embedding = slot.view;
+      if (slot.shares_embedding) *slot.view = *embedding;
+    }
   }
   for (const AlignedBuffer& buffer : loaded.owned) loaded.owned_bytes += buffer.size();
   return loaded;

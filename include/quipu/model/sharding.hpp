@@ -44,6 +44,10 @@ consteval auto legal_sizes(std::index_sequence<Sizes...>) {
 
 }  // namespace detail
 
+/// Whether a model can be cut for so many ranks.
+template <class M, std::size_t Ranks>
+inline constexpr bool can_be_cut = detail::shards_into<architecture_of<M>>(Ranks);
+
 /// The model-parallel sizes that a model can be cut for, ascending: 1, 2, 4, 8 for Llama 3 8B.
 template <class M>
 inline constexpr auto legal_model_parallel_sizes =
@@ -75,6 +79,14 @@ template <class D, std::size_t Ranks, bool Cut>
 using cut_dim = dim<typename D::axis, (Cut && Ranks != 0 ? D::extent / Ranks : D::extent)>;
 
 }  // namespace detail
+
+/// What one of `Ranks` ranks computes with, as an architecture of its own: its share of heads,
+/// hidden width and vocabulary, and the whole residual stream. The forward pass of a rank is the
+/// forward pass of this architecture; its weights are the parts that sharded<M, Ranks> names.
+template <class M, std::size_t Ranks>
+using rank_of = architecture<dims<M>::dim, dims<M>::n_layers, dims<M>::n_heads / Ranks,
+                             dims<M>::n_kv_heads / Ranks, dims<M>::head_dim, dims<M>::ffn / Ranks,
+                             dims<M>::vocab_size / Ranks, dims<M>::tied_output>;
 
 /// Checks that a model can be cut for this many ranks; sharded<M, Ranks>::weight<W> is the part of
 /// a weight that one rank holds.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "quipu/parallel/communicator.hpp"
 #include "quipu/runtime/arena.hpp"
 #include "quipu/runtime/executor.hpp"
 #include "quipu/runtime/kv_cache.hpp"
@@ -25,15 +26,16 @@ struct ForwardCall {
   std::span<const std::int32_t> tokens;     ///< of all chunks, one after the other
   std::span<const SequenceChunk> chunks;    ///< which of them belong to which sequence
   std::span<const std::size_t> logit_rows;  ///< tokens whose logits are computed, ascending
-  float* logits = nullptr;                  ///< [logit_rows, vocabulary]
+  float* logits = nullptr;                  ///< [logit_rows, vocabulary of all ranks]
   const KvCache* cache = nullptr;
   const float* inverse_frequencies = nullptr;  ///< head_dim / 2
   float norm_eps = 1e-5f;
   NumericMode mode = NumericMode::f32;
   ActivationMode activations = ActivationMode::f32;
-  TraceHook trace;
+  TraceHook trace;  ///< on for all ranks or for none; rank 0's is called
   ProfileHook profile;
   ExecutorRef executor;
+  CommunicatorRef communicator = {};  ///< which rank of how many this call is
   const Arena* scratch = nullptr;     ///< made from `plan`
   const ForwardPlan* plan = nullptr;  ///< for at least this work
 };

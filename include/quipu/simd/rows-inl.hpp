@@ -13,9 +13,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 #include "hwy/highway.h"
+#include "quipu/simd/embedding-inl.hpp"
 #include "quipu/simd/forward_call.hpp"
 #include "quipu/simd/kv_append-inl.hpp"
 #include "quipu/simd/product-inl.hpp"
@@ -53,10 +55,52 @@ HWY_NOINLINE inline void ProjectRows(const ForwardCall& call, std::size_t layer,
   for (std::size_t i = 0; call.mode == NumericMode::bf16 && i < count; ++i) {
     const Product& p = products[i];
     ForRows(call, rows, [&](std::size_t first, std::size_t last) HWY_ATTR {
-      RoundToBf16(p.y + first * p.y_stride, (last - first) * p.y_stride);
+      for (std::size_t row = first; row < last; ++row) {
+        RoundToBf16(p.y + row * p.y_stride, p.w.rows);
+      }
     });
   }
   call.profile.lap(layer, names[0]);
+}
+
+// Where the ranks of a model-parallel run meet: each has a part of every element's sum, and all get
+// the whole, added in the order of ranks; the bf16 mode rounds it. As in the forward functions of
+// RowParallelLinear and VocabParallelEmbedding, fairscale 50b06d251730,
+// nn/model_parallel/layers.py.
+HWY_NOINLINE inline void SumOverRanks(const ForwardCall& call, std::size_t layer,
+                                      std::string_view name, float* x, std::size_t width,
+                                      std::size_t rows) {
+  if (call.communicator.ranks() == 1) return;
+  call.communicator.all_reduce_sum(x, rows * width);
+  if (call.mode == NumericMode::bf16) {
+    ForRows(call, rows, [&](std::size_t first, std::size_t last) HWY_ATTR {
+      RoundToBf16(x + first * width, (last - first) * width);
+    });
+  }
+  call.profile.lap(layer, name);
+}
+
+// The rows of the tokens in this rank's part of the table, zeros for the others', summed over
+// ranks.
+HWY_NOINLINE inline void EmbedRows(const ForwardCall& call, const MatrixView& table, float* out) {
+  const std::size_t rows = call.tokens.size();
+  if (call.communicator.ranks() == 1) {
+    EmbedTokens(table, call.tokens.data(), rows, out, call.mode);
+    call.profile.lap(no_layer, "tok_embeddings");
+    return;
+  }
+  const std::size_t first = call.communicator.rank() * table.rows;
+  for (std::size_t t = 0; t < rows; ++t) {
+    float* row = out + t * table.cols;
+    const auto token = static_cast<std::size_t>(call.tokens[t]);
+    if (token < first || token - first >= table.rows) {
+      std::fill_n(row, table.cols, 0.0f);
+      continue;
+    }
+    const auto own = static_cast<std::int32_t>(token - first);
+    EmbedTokens(table, &own, 1, row, call.mode);
+  }
+  SumOverRanks(call, no_layer, "tok_embeddings", out, table.cols, rows);
 }
 
 HWY_NOINLINE inline void NormaliseRows(const ForwardCall& call, const MatrixView& weight,

@@ -4,6 +4,9 @@
 //   each block:  h = x + wo attention(rope(wq n), rope(wk n), wv n),   n = attention_norm(x)
 //                x = h + w2 (silu(w1 m) * w3 m),                       m = ffn_norm(h)
 //   logits = output norm(x)
+// One of several ranks runs the same pass on its part of the heads, the hidden width and the
+// vocabulary (rank_of, model/sharding.hpp); the embedding and both updates are then summed over the
+// ranks and the logits are gathered.
 // A template on the architecture alone; element types, numeric mode, cache type and tracing are
 // run-time choices. What a function here is handed has the shapes that model/ states: a wrong
 // weight or view does not compile. Siblings: model/transformer.hpp, simd/forward_call.hpp,
@@ -18,14 +21,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <string_view>
+#include <type_traits>
 
 #include "hwy/highway.h"
 #include "quipu/config/model_list.hpp"
 #include "quipu/model/composition.hpp"
+#include "quipu/model/sharding.hpp"
 #include "quipu/model/transformer.hpp"
 #include "quipu/shape/view.hpp"
 #include "quipu/simd/attention-inl.hpp"
-#include "quipu/simd/embedding-inl.hpp"
 #include "quipu/simd/forward_call.hpp"
 #include "quipu/simd/kv_append-inl.hpp"
 #include "quipu/simd/product-inl.hpp"
@@ -42,23 +46,28 @@ template <class S>
 using Activation = TensorView<float, S>;
 
 // One projection of a group: its name in the layer, its weight and where its output goes, checked
-// against the component.
+// against the component. Rows of the output are `stride` floats apart.
 template <class C, class W>
 struct Into {
   std::string_view name;
   const W& weight;
   Activation<applied<C, W, typename C::In>> y;
+  std::size_t stride;
 };
 template <class C, class W, class Y>
 Into<C, W> IntoView(std::string_view name, const W& weight, const Y& y) {
-  return {name, weight, y};
+  return {name, weight, y, y.row_size()};
+}
+template <class C, class W, class Y>
+Into<C, W> IntoView(std::string_view name, const W& weight, const Y& y, std::size_t stride) {
+  return {name, weight, y, stride};
 }
 
 // y = x W for projections that share x, in one parallel region; the bf16 mode rounds each output.
 template <class X, class... C, class... W>
 void Project(const ForwardCall& call, std::size_t layer, const X& x, const Into<C, W>&... into) {
   static_assert((same_shape<typename C::In, typename X::shape> && ...));
-  const Product products[] = {{into.weight.view, into.y.data(), into.y.row_size()}...};
+  const Product products[] = {{into.weight.view, into.y.data(), into.stride}...};
   const std::string_view names[] = {into.name...};
   ProjectRows(call, layer, names, products, sizeof...(C), x.data(), x.row_size(), x.rows());
 }
@@ -91,9 +100,9 @@ void ApplyAttentionUpdate(const ForwardCall& call, std::size_t layer, const Atte
   Project(call, layer, x, IntoView<QueryProjection<A>>("attention.wq", w.wq, q),
           IntoView<KeyProjection<A>>("attention.wk", w.wk, k),
           IntoView<ValueProjection<A>>("attention.wv", w.wv, v));
-  trace.Rows("attention.xq", q.data(), A::q_width);
-  trace.Rows("attention.xk", k.data(), A::kv_width);
-  trace.Rows("attention.xv", v.data(), A::kv_width);
+  trace.Parts("attention.xq", q.data(), A::q_width);
+  trace.Parts("attention.xk", k.data(), A::kv_width);
+  trace.Parts("attention.xv", v.data(), A::kv_width);
 
   const auto rope_q = q.template as<Queries<A>>();
   const auto rope_k = k.template as<KeysOrValues<A>>();
@@ -118,9 +127,10 @@ void ApplyAttentionUpdate(const ForwardCall& call, std::size_t layer, const Atte
                 .mode = call.mode,
                 .scratch = call.scratch->at(call.plan->attention)});
   call.profile.lap(layer, "attention.scaled_dot_product");
-  trace.Rows("attention.merged", merged.data(), A::q_width);
+  trace.Parts("attention.merged", merged.data(), A::q_width);
 
   Project(call, layer, merged, IntoView<OutputProjection<A>>("attention.wo", w.wo, update));
+  SumOverRanks(call, layer, "attention.wo", update.data(), A::dim, rows);
   trace.Rows("attention.wo", update.data(), A::dim);
 }
 
@@ -135,15 +145,16 @@ void ApplyFeedForwardUpdate(const ForwardCall& call, std::size_t layer,
 
   Project(call, layer, x, IntoView<GateProjection<A>>("feed_forward.w1", w.w1, gate),
           IntoView<UpProjection<A>>("feed_forward.w3", w.w3, up));
-  trace.Rows("feed_forward.w1", gate.data(), A::ffn);
-  trace.Rows("feed_forward.w3", up.data(), A::ffn);
+  trace.Parts("feed_forward.w1", gate.data(), A::ffn);
+  trace.Parts("feed_forward.w3", up.data(), A::ffn);
 
   const Activation<operated<SiluGate<A>, Hidden<A>>> act = gate;  // in place
   GateRows(call, gate.data(), up.data(), A::ffn, rows, act.data());
   call.profile.lap(layer, "feed_forward.silu_gate");
-  trace.Rows("feed_forward.act", act.data(), A::ffn);
+  trace.Parts("feed_forward.act", act.data(), A::ffn);
 
   Project(call, layer, act, IntoView<DownProjection<A>>("feed_forward.w2", w.w2, update));
+  SumOverRanks(call, layer, "feed_forward.w2", update.data(), A::dim, rows);
   trace.Rows("feed_forward.w2", update.data(), A::dim);
 }
 
@@ -167,11 +178,15 @@ void ProjectVocabulary(const ForwardCall& call, const TransformerWeights<A>& w,
   }
   const Activation<Residual<A>> wanted(stream.data(), 1, n);
   const Activation<Residual<A>> features(normed.data(), 1, n);
-  const Activation<Logits<A>> logits(call.logits, 1, n);
   Normalise<RmsNorm<A>, A>(call, w.norm, wanted, features);
   call.profile.lap(no_layer, "norm");
-  Project(call, no_layer, features, IntoView<VocabularyProjection<A>>("output", w.output, logits));
-  if (n == call.tokens.size()) trace.Logits(logits.data(), A::vocab_size);
+  // Each rank fills its columns of the rows.
+  const std::size_t vocabulary = A::vocab_size * call.communicator.ranks();
+  const Activation<Logits<A>> logits(call.logits + A::vocab_size * call.communicator.rank(), 1, n);
+  Project(call, no_layer, features,
+          IntoView<VocabularyProjection<A>>("output", w.output, logits, vocabulary));
+  call.communicator.all_gather_columns(call.logits, n, A::vocab_size);
+  if (n == call.tokens.size()) trace.Logits(call.logits, vocabulary);
 }
 
 /// One pass over the tokens of a call. The caller has checked tokens, positions and plan.
@@ -187,8 +202,7 @@ void Forward(const TransformerWeights<A>& w, const ForwardCall& call) {
     fill_rotary_rows(call.inverse_frequencies, A::head_dim, chunk, table);
   }
   call.profile.lap(no_layer, "freqs_cis");
-  EmbedTokens(w.tok_embeddings.view, call.tokens.data(), rows, stream.data(), call.mode);
-  call.profile.lap(no_layer, "tok_embeddings");
+  EmbedRows(call, w.tok_embeddings.view, stream.data());
   Tracer(call, no_layer).Rows("tok_embeddings", stream.data(), A::dim);
 
   for (std::size_t layer = 0; layer < A::n_layers; ++layer) {
@@ -214,20 +228,38 @@ void Forward(const TransformerWeights<A>& w, const ForwardCall& call) {
   ProjectVocabulary<A>(call, w, stream, normed);
 }
 
+// The pass of one model for the number of ranks in the call, which is 1 or one of Ranks that the
+// model can be cut for (the caller has checked it).
+template <class A, std::size_t... Ranks>
+void ForwardForRanks(RankList<Ranks...>, const void* weights, const ForwardCall& call) {
+  const std::size_t ranks = call.communicator.ranks();
+  [[maybe_unused]] const auto as_rank = [&]<std::size_t N>(std::integral_constant<std::size_t, N>) {
+    if constexpr (can_be_cut<A, N>) {
+      if (ranks != N) return;
+      using Part = rank_of<A, N>;
+      Forward<Part>(*static_cast<const TransformerWeights<Part>*>(weights), call);
+    }
+  };
+  if (ranks == 1) {
+    Forward<A>(*static_cast<const TransformerWeights<A>*>(weights), call);
+    return;
+  }
+  (as_rank(std::integral_constant<std::size_t, Ranks>{}), ...);
+}
+
 // The forward pass of the model at an index of a list.
-template <class... M>
+template <class Ranks, class... M>
 void ForwardByIndex(ModelList<M...>, std::size_t model, const void* weights,
                     const ForwardCall& call) {
   using Pass = void (*)(const void*, const ForwardCall&);
   static constexpr Pass passes[] = {[](const void* w, const ForwardCall& c) {
-    using A = architecture_of<M>;
-    Forward<A>(*static_cast<const TransformerWeights<A>*>(w), c);
+    ForwardForRanks<architecture_of<M>>(Ranks{}, w, c);
   }...};
   passes[model](weights, call);
 }
-template <class List>
+template <class List, class Ranks = RankList<>>
 void ForwardOneOf(std::size_t model, const void* weights, const ForwardCall& call) {
-  ForwardByIndex(List{}, model, weights, call);
+  ForwardByIndex<Ranks>(List{}, model, weights, call);
 }
 
 }  // namespace HWY_NAMESPACE
