@@ -69,9 +69,9 @@ HWY_INLINE IntVec AddByteDot(IntVec sum, WordVec bytes, WordVec signed_bytes) {
 #if HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3_DL && HWY_TARGET <= HWY_SSSE3
   return hn::Add(sum, WidenPairs(MulBytePairs(bytes, signed_bytes)));
 #else
-  ByteDot<true> dot{sum};
-  dot.Add(bytes, signed_bytes);
-  return dot.sum;
+  ByteDot<Levels::small> dot;
+  dot.Begin(bytes, signed_bytes, sum);
+  return dot.Finish(sum);
 #endif
 }
 
