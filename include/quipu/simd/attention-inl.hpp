@@ -4,7 +4,7 @@
 // inner loops), softmax-inl.hpp, model/scaled_dot_product.hpp, test/simd/attention_test.cpp,
 // bench/attention_bench.cpp.
 //
-// The queries of one kv head, token after token, are cut into tiles of 16 rows, which read keys and
+// The queries of one kv head, token after token, are cut into tiles of 24 rows, which read keys and
 // values together: a decoded token's group of query heads shares them, and so do neighbouring
 // tokens of a prompt. A tile is one task; where tiles are fewer than the workers can use and the
 // context is long, the blocks of 512 positions of each tile are tasks too, with the same sums in

@@ -13,9 +13,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "quipu/runtime/kv_cache.hpp"
+#include "quipu/simd/attention.hpp"
+#include "quipu/simd/compat-inl.hpp"
 #include "quipu/simd/round-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -24,58 +28,54 @@ namespace quipu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Rows and vectors of the register tile: eight accumulators hide the latency of the multiply-add,
-// and with them two vectors of keys or values and one broadcast fit the 16 registers of AVX2.
+// Rows of the register tile, by two vectors: with 16 registers 6 rows leave room for two vectors of
+// keys or values and a broadcast, with 32 registers 12 rows do. Both divide attention_tile_rows.
+#if HWY_TARGET == HWY_SCALAR
 inline constexpr std::size_t kTileRows = 4;
+#elif HWY_ARCH_ARM || (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3)
+inline constexpr std::size_t kTileRows = 12;
+#else
+inline constexpr std::size_t kTileRows = 6;
+#endif
+static_assert(detail::attention_tile_rows % kTileRows == 0);
+using LaneVec = hn::Vec<LaneTag>;
+
+// acc[r] += rows[r][i] * (a, b) for a tile of rows.
+template <std::size_t kRows>
+HWY_INLINE void AddToTile(const float* const (&rows)[kRows], std::size_t i, LaneVec a, LaneVec b,
+                          LaneVec (&acc)[kRows][2]) {
+  QUIPU_UNROLL
+  for (std::size_t r = 0; r < kRows; ++r) {
+    const auto x = hn::Set(LaneTag(), rows[r][i]);
+    acc[r][0] = hn::MulAdd(x, a, acc[r][0]);
+    acc[r][1] = hn::MulAdd(x, b, acc[r][1]);
+  }
+}
 
 // Scores of kRows queries against two vectors of positions, whose first feature stands at k0 and
-// k1, the next ones 16 elements on. One accumulator per row and position.
+// k1, the next ones 16 elements on. One accumulator per row and position. Fetches what stands
+// `ahead` elements on: the next tile.
 template <std::size_t kRows, class Element>
-HWY_INLINE void ScoreTile(const float* const* q, std::size_t head_dim, const Element* k0,
+HWY_INLINE void ScoreTile(const float* const* queries, std::size_t head_dim, const Element* k0,
                           const Element* k1, float* const* out, std::size_t offset0,
-                          std::size_t offset1) {
+                          std::size_t offset1, std::size_t ahead) {
   const LaneTag d;
-  const float* q0 = q[0];
-  const float* q1 = q[kRows > 1 ? 1 : 0];
-  const float* q2 = q[kRows > 2 ? 2 : 0];
-  const float* q3 = q[kRows > 3 ? 3 : 0];
-  auto a0 = hn::Zero(d), a1 = a0, a2 = a0, a3 = a0;
-  auto b0 = a0, b1 = a0, b2 = a0, b3 = a0;
+  const float* q[kRows];
+  LaneVec acc[kRows][2];
+  QUIPU_UNROLL
+  for (std::size_t r = 0; r < kRows; ++r) {
+    q[r] = queries[r];
+    acc[r][0] = acc[r][1] = hn::Zero(d);
+  }
   for (std::size_t i = 0; i < head_dim; ++i) {
-    const auto a = LoadFloats(d, k0 + i * kv_block);
-    const auto b = LoadFloats(d, k1 + i * kv_block);
-    const auto x0 = hn::Set(d, q0[i]);
-    a0 = hn::MulAdd(x0, a, a0);
-    b0 = hn::MulAdd(x0, b, b0);
-    if constexpr (kRows > 1) {
-      const auto x1 = hn::Set(d, q1[i]);
-      a1 = hn::MulAdd(x1, a, a1);
-      b1 = hn::MulAdd(x1, b, b1);
-    }
-    if constexpr (kRows > 2) {
-      const auto x2 = hn::Set(d, q2[i]);
-      a2 = hn::MulAdd(x2, a, a2);
-      b2 = hn::MulAdd(x2, b, b2);
-    }
-    if constexpr (kRows > 3) {
-      const auto x3 = hn::Set(d, q3[i]);
-      a3 = hn::MulAdd(x3, a, a3);
-      b3 = hn::MulAdd(x3, b, b3);
-    }
+    hwy::Prefetch(k0 + i * kv_block + ahead);
+    if constexpr (hn::MaxLanes(LaneTag()) >= kv_block) hwy::Prefetch(k1 + i * kv_block + ahead);
+    AddToTile(q, i, LoadFloats(d, k0 + i * kv_block), LoadFloats(d, k1 + i * kv_block), acc);
   }
-  hn::StoreU(a0, d, out[0] + offset0);
-  hn::StoreU(b0, d, out[0] + offset1);
-  if constexpr (kRows > 1) {
-    hn::StoreU(a1, d, out[1] + offset0);
-    hn::StoreU(b1, d, out[1] + offset1);
-  }
-  if constexpr (kRows > 2) {
-    hn::StoreU(a2, d, out[2] + offset0);
-    hn::StoreU(b2, d, out[2] + offset1);
-  }
-  if constexpr (kRows > 3) {
-    hn::StoreU(a3, d, out[3] + offset0);
-    hn::StoreU(b3, d, out[3] + offset1);
+  QUIPU_UNROLL
+  for (std::size_t r = 0; r < kRows; ++r) {
+    hn::StoreU(acc[r][0], d, out[r] + offset0);
+    hn::StoreU(acc[r][1], d, out[r] + offset1);
   }
 }
 
@@ -91,63 +91,36 @@ HWY_NOINLINE void ScoreRows(const float* const* q, std::size_t head_dim, const E
   for (std::size_t p = begin; p < end; p += 2 * lanes) {
     // With 16 lanes the last block may have no neighbour: it is computed twice then.
     const std::size_t second = p + lanes < end ? p + lanes : p;
-    ScoreTile<kRows>(q, head_dim, at(p), at(second), out, p, second);
+    ScoreTile<kRows>(q, head_dim, at(p), at(second), out, p, second, 2 * lanes * head_dim);
   }
 }
 
 // sums[r][feature .. two vectors on) += weights[r][j] * values[j][...] for j in order, kRows rows.
+// Two vectors of every position is a way through memory that no prefetcher follows: each step
+// fetches from `ahead` on what the same number of steps will need of the positions after these.
 template <std::size_t kRows, class Element>
 HWY_INLINE void WeighTile(const float* const* weights, const Element* values, std::size_t head_dim,
-                          std::size_t count, float* const* sums, std::size_t feature) {
+                          std::size_t count, float* const* sums, std::size_t feature,
+                          const Element* ahead) {
   const LaneTag d;
   const std::size_t lanes = hn::Lanes(d);
-  const float* w0 = weights[0];
-  const float* w1 = weights[kRows > 1 ? 1 : 0];
-  const float* w2 = weights[kRows > 2 ? 2 : 0];
-  const float* w3 = weights[kRows > 3 ? 3 : 0];
-  float* const s0 = sums[0] + feature;
-  float* const s1 = sums[kRows > 1 ? 1 : 0] + feature;
-  float* const s2 = sums[kRows > 2 ? 2 : 0] + feature;
-  float* const s3 = sums[kRows > 3 ? 3 : 0] + feature;
-  auto a0 = hn::LoadU(d, s0), a1 = hn::LoadU(d, s1), a2 = hn::LoadU(d, s2), a3 = hn::LoadU(d, s3);
-  auto b0 = hn::LoadU(d, s0 + lanes), b1 = hn::LoadU(d, s1 + lanes);
-  auto b2 = hn::LoadU(d, s2 + lanes), b3 = hn::LoadU(d, s3 + lanes);
+  const float* w[kRows];
+  LaneVec acc[kRows][2];
+  QUIPU_UNROLL
+  for (std::size_t r = 0; r < kRows; ++r) {
+    w[r] = weights[r];
+    acc[r][0] = hn::LoadU(d, sums[r] + feature);
+    acc[r][1] = hn::LoadU(d, sums[r] + feature + lanes);
+  }
   values += feature;
-  for (std::size_t j = 0; j < count; ++j, values += head_dim) {
-    const auto a = LoadFloats(d, values);
-    const auto b = LoadFloats(d, values + lanes);
-    const auto x0 = hn::Set(d, w0[j]);
-    a0 = hn::MulAdd(x0, a, a0);
-    b0 = hn::MulAdd(x0, b, b0);
-    if constexpr (kRows > 1) {
-      const auto x1 = hn::Set(d, w1[j]);
-      a1 = hn::MulAdd(x1, a, a1);
-      b1 = hn::MulAdd(x1, b, b1);
-    }
-    if constexpr (kRows > 2) {
-      const auto x2 = hn::Set(d, w2[j]);
-      a2 = hn::MulAdd(x2, a, a2);
-      b2 = hn::MulAdd(x2, b, b2);
-    }
-    if constexpr (kRows > 3) {
-      const auto x3 = hn::Set(d, w3[j]);
-      a3 = hn::MulAdd(x3, a, a3);
-      b3 = hn::MulAdd(x3, b, b3);
-    }
+  for (std::size_t j = 0; j < count; ++j, values += head_dim, ahead += 2 * lanes) {
+    hwy::Prefetch(ahead);
+    AddToTile(w, j, LoadFloats(d, values), LoadFloats(d, values + lanes), acc);
   }
-  hn::StoreU(a0, d, s0);
-  hn::StoreU(b0, d, s0 + lanes);
-  if constexpr (kRows > 1) {
-    hn::StoreU(a1, d, s1);
-    hn::StoreU(b1, d, s1 + lanes);
-  }
-  if constexpr (kRows > 2) {
-    hn::StoreU(a2, d, s2);
-    hn::StoreU(b2, d, s2 + lanes);
-  }
-  if constexpr (kRows > 3) {
-    hn::StoreU(a3, d, s3);
-    hn::StoreU(b3, d, s3 + lanes);
+  QUIPU_UNROLL
+  for (std::size_t r = 0; r < kRows; ++r) {
+    hn::StoreU(acc[r][0], d, sums[r] + feature);
+    hn::StoreU(acc[r][1], d, sums[r] + feature + lanes);
   }
 }
 
@@ -172,7 +145,8 @@ HWY_NOINLINE void WeighRows(const float* const* weights, const Element* values,
   const std::size_t lanes = hn::Lanes(d);
   std::size_t whole = 0;
   for (; whole + 2 * lanes <= head_dim; whole += 2 * lanes) {
-    WeighTile<kRows>(weights, values, head_dim, count, sums, whole);
+    WeighTile<kRows>(weights, values, head_dim, count, sums, whole,
+                     values + count * (head_dim + whole));
   }
   for (std::size_t r = 0; whole < head_dim && r < kRows; ++r) {
     std::size_t i = whole;
@@ -185,35 +159,35 @@ HWY_NOINLINE void WeighRows(const float* const* weights, const Element* values,
   }
 }
 
-// The row counts 1..4 as run-time values.
+// The row counts 1..kTileRows as run-time values.
+template <class Element>
+using ScoreKernel = void (*)(const float* const*, std::size_t, const Element*, std::size_t,
+                             std::size_t, float* const*);
+template <class Element, std::size_t... R>
+HWY_INLINE ScoreKernel<Element> ScoreKernelFor(std::size_t rows, std::index_sequence<R...>) {
+  static constexpr ScoreKernel<Element> table[] = {&ScoreRows<R + 1, Element>...};
+  return table[rows - 1];
+}
 template <class Element>
 HWY_INLINE void ScoreSomeRows(std::size_t rows, const float* const* q, std::size_t head_dim,
                               const Element* keys, std::size_t begin, std::size_t end,
                               float* const* out) {
-  switch (rows) {
-    case 1:
-      return ScoreRows<1>(q, head_dim, keys, begin, end, out);
-    case 2:
-      return ScoreRows<2>(q, head_dim, keys, begin, end, out);
-    case 3:
-      return ScoreRows<3>(q, head_dim, keys, begin, end, out);
-    default:
-      return ScoreRows<4>(q, head_dim, keys, begin, end, out);
-  }
+  ScoreKernelFor<Element>(rows, std::make_index_sequence<kTileRows>())(q, head_dim, keys, begin,
+                                                                       end, out);
+}
+template <class Element>
+using WeighKernel = void (*)(const float* const*, const Element*, std::size_t, std::size_t,
+                             float* const*);
+template <class Element, std::size_t... R>
+HWY_INLINE WeighKernel<Element> WeighKernelFor(std::size_t rows, std::index_sequence<R...>) {
+  static constexpr WeighKernel<Element> table[] = {&WeighRows<R + 1, Element>...};
+  return table[rows - 1];
 }
 template <class Element>
 HWY_INLINE void WeighSomeRows(std::size_t rows, const float* const* weights, const Element* values,
                               std::size_t head_dim, std::size_t count, float* const* sums) {
-  switch (rows) {
-    case 1:
-      return WeighRows<1>(weights, values, head_dim, count, sums);
-    case 2:
-      return WeighRows<2>(weights, values, head_dim, count, sums);
-    case 3:
-      return WeighRows<3>(weights, values, head_dim, count, sums);
-    default:
-      return WeighRows<4>(weights, values, head_dim, count, sums);
-  }
+  WeighKernelFor<Element>(rows, std::make_index_sequence<kTileRows>())(weights, values, head_dim,
+                                                                       count, sums);
 }
 
 }  // namespace HWY_NAMESPACE

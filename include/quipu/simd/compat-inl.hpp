@@ -59,7 +59,7 @@ static_assert(!HWY_HAVE_SCALABLE,
 template <class V>
 HWY_INLINE void PinRegister([[maybe_unused]] V& v) {
 #if HWY_COMPILER_GCC && HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
-  asm("" : "+x"(v.raw));
+  asm("" : "+v"(v.raw));
 #endif
 }
 
