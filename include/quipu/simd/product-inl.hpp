@@ -1,10 +1,10 @@
 // Matrix products y = x W^T for every element type and both layouts, threaded: the driver.
 //
-// One row of x: the packed weights stream past once, decoded in registers. More rows: x is prepared
-// (packed by tiles, or rounded to int8) in blocks of rows; a slab of a panel of 512 inputs is
-// decoded once and serves all rows of the block. Weights that are not packed have each slab packed
-// first, so that both layouts give the same bits. Order of sums: product.hpp. Siblings: product.hpp
-// (types, scratch), product_floats-inl.hpp, product_bytes-inl.hpp (tiles),
+// Few rows of x: the packed weights stream past once, decoded in registers. More rows: x is
+// prepared (packed by tiles, or rounded to int8) in blocks of rows; a slab of a panel of 512 inputs
+// is decoded once and serves all rows of the block. Weights that are not packed have each slab
+// packed first, so that both layouts give the same bits. Order of sums: product.hpp. Siblings:
+// product.hpp (types, scratch), product_floats-inl.hpp, product_bytes-inl.hpp (tiles),
 // test/simd/product_test.cpp, bench/product_bench.cpp.
 
 #if defined(QUIPU_SIMD_PRODUCT_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
@@ -195,21 +195,22 @@ HWY_INLINE void AddSums(const float* HWY_RESTRICT sums, std::size_t count, bool 
   }
 }
 
-// Writes totals[rows][panels * 16] to y, as far as there are rows of w.
+// Writes totals[rows][panels * 16] to y from row `begin` on, as far as there are rows of w.
 HWY_INLINE void WriteTotals(const Share& share, std::size_t panel, std::size_t panels,
-                            std::size_t rows) {
+                            std::size_t begin, std::size_t rows) {
   const std::size_t output = panel * panel_outputs;
   const std::size_t width = panels * panel_outputs;
   const std::size_t count = (std::min)(width, share.w->rows - output);
   for (std::size_t r = 0; r < rows; ++r) {
     const float* from = share.totals + r * width;
-    std::copy(from, from + count, share.y + r * share.y_stride + output);
+    std::copy(from, from + count, share.y + (begin + r) * share.y_stride + output);
   }
 }
 
 // The kernels of one kind of weights and activations, all static:
 //   kRowPanels, kTileRows, kTilePanels   panels at a time for one row; rows and panels of a tile
-//   Row<P>(share, panel, k, n, sums)     sums[P * 16] of n inputs at k for one row
+//   Direct<R, P>(share, panel, begin, k, n, sums)   sums[R][P * 16] of n inputs at k for the tile
+//                                        of R rows at `begin`, from the packed units themselves
 //   Decode(share, panel, panels, k, n)   a Slab of that many panels
 //   Tile(slab, panels, rows, x, begin, k, n, sums)   sums[rows][panels * 16]
 template <class Reader>
@@ -219,11 +220,12 @@ struct PlainKernels {
   static constexpr std::size_t kTileRows = kFloatTileRows;
   static constexpr std::size_t kTilePanels = kPlainTilePanels;
 
-  template <std::size_t P>
-  static HWY_INLINE void Row(const Share& share, std::size_t panel, std::size_t k, std::size_t n,
-                             float* sums) {
+  template <std::size_t R, std::size_t P>
+  static HWY_INLINE void Direct(const Share& share, std::size_t panel, std::size_t begin,
+                                std::size_t k, std::size_t n, float* sums) {
     const Units units = share.UnitsOf(panel, P, k, n);
-    PlainTile<Reader, 1, P>(units.at, units.panel_bytes, share.x->floats + k, n, sums);
+    PlainTile<Reader, R, P, true>(units.at, units.panel_bytes,
+                                  share.x->floats + share.x->Offset(k, begin, n), n, sums);
   }
 
   using Slab = Units;
@@ -263,12 +265,13 @@ struct FloatBlockKernels {
   static constexpr std::size_t kTileRows = kFloatTileRows;
   static constexpr std::size_t kTilePanels = 1;
 
-  template <std::size_t P>
-  static HWY_INLINE void Row(const Share& share, std::size_t panel, std::size_t k, std::size_t n,
-                             float* sums) {
+  template <std::size_t R, std::size_t P>
+  static HWY_INLINE void Direct(const Share& share, std::size_t panel, std::size_t begin,
+                                std::size_t k, std::size_t n, float* sums) {
     const Units units = share.UnitsOf(panel, P, k, n);
-    PackedBlocksRow<Reader, P>(units.at, units.panel_bytes, n / 32, share.x->floats + k,
-                               share.x->sums + k / 32, sums);
+    PackedBlocksTile<Reader, R, P>(units.at, units.panel_bytes, n / 32,
+                                   share.x->floats + share.x->Offset(k, begin, n),
+                                   share.x->sums + share.x->BlockOffset(k, begin, n), sums);
   }
 
   using Slab = const float*;
@@ -303,10 +306,11 @@ struct ByteBlockKernels {
   static constexpr std::size_t kTileRows = kByteTileRows;
   static constexpr std::size_t kTilePanels = 1;
 
-  template <std::size_t P>
-  static HWY_INLINE void Row(const Share& share, std::size_t panel, std::size_t k, std::size_t n,
-                             float* sums) {
-    ByteTile<Packed, 1>(share.UnitsOf(panel, 1, k, n).at, n / 32, share.x->Bytes(k, 0, n), sums);
+  template <std::size_t R, std::size_t P>
+  static HWY_INLINE void Direct(const Share& share, std::size_t panel, std::size_t begin,
+                                std::size_t k, std::size_t n, float* sums) {
+    ByteTile<Packed, R>(share.UnitsOf(panel, 1, k, n).at, n / 32, share.x->Bytes(k, begin, n),
+                        sums);
   }
 
   using Slab = const std::uint8_t*;
@@ -332,32 +336,52 @@ struct ByteBlockKernels {
   }
 };
 
-// One row: the weights are read as one stream.
-template <class Kernels, std::size_t P>
-HWY_INLINE void RunRow(const Share& share, std::size_t panel) {
-  HWY_ALIGN float sums[P * panel_outputs];
+// Tiles of up to so many rows have kernels that decode the weights in registers, and at most so
+// many tiles use them: a slab would be written and read for too little.
+inline constexpr std::size_t kDirectRows = kByteTileRows < 4 ? kByteTileRows : 4;
+inline constexpr std::size_t kDirectTiles = 2;
+
+template <class Kernels, std::size_t R, std::size_t P>
+HWY_NOINLINE void RunDirect(const Share& share, std::size_t panel, std::size_t begin) {
+  HWY_ALIGN float sums[R * P * panel_outputs];
   for (std::size_t k = 0; k < share.w->cols; k += sum_panel) {
     const std::size_t n = (std::min)(sum_panel, share.w->cols - k);
-    Kernels::template Row<P>(share, panel, k, n, sums);
-    AddSums(sums, P * panel_outputs, k == 0, share.totals);
+    Kernels::template Direct<R, P>(share, panel, begin, k, n, sums);
+    AddSums(sums, R * P * panel_outputs, k == 0, share.totals);
   }
-  WriteTotals(share, panel, P, 1);
+  WriteTotals(share, panel, P, begin, R);
+}
+template <class Kernels, std::size_t... R>
+HWY_INLINE void RunDirectTile(const Share& share, std::size_t panel, std::size_t begin,
+                              std::size_t rows, std::index_sequence<R...>) {
+  static constexpr void (*table[])(const Share&, std::size_t,
+                                   std::size_t) = {&RunDirect<Kernels, R + 1, 1>...};
+  table[rows - 1](share, panel, begin);
 }
 
 template <class Kernels>
 HWY_NOINLINE void RunPanels(const Share& share) {
   const Prepared& x = *share.x;
+  const RowTiles tiles(x.rows, Kernels::kTileRows);
   std::size_t panel = share.first_panel;
-  if (x.rows == 1) {
-    for (; panel + Kernels::kRowPanels <= share.last_panel; panel += Kernels::kRowPanels) {
-      RunRow<Kernels, Kernels::kRowPanels>(share, panel);
+  if (tiles.count <= kDirectTiles && tiles.Begin(1) <= kDirectRows) {
+    if (x.rows == 1) {
+      constexpr std::size_t kPanels = Kernels::kRowPanels;
+      for (; panel + kPanels <= share.last_panel; panel += kPanels) {
+        RunDirect<Kernels, 1, kPanels>(share, panel, 0);
+      }
     }
-    for (; panel < share.last_panel; ++panel) RunRow<Kernels, 1>(share, panel);
+    for (; panel < share.last_panel; ++panel) {
+      for (std::size_t tile = 0; tile < tiles.count; ++tile) {
+        const std::size_t begin = tiles.Begin(tile);
+        RunDirectTile<Kernels>(share, panel, begin, tiles.Begin(tile + 1) - begin,
+                               std::make_index_sequence<kDirectRows>());
+      }
+    }
     return;
   }
   // All inputs of a panel before the next one: its totals stay in the first-level cache.
   HWY_ALIGN float sums[Kernels::kTileRows * Kernels::kTilePanels * panel_outputs];
-  const RowTiles tiles(x.rows, Kernels::kTileRows);
   for (; panel < share.last_panel; panel += Kernels::kTilePanels) {
     const std::size_t panels = (std::min)(Kernels::kTilePanels, share.last_panel - panel);
     const std::size_t width = panels * panel_outputs;
@@ -371,7 +395,7 @@ HWY_NOINLINE void RunPanels(const Share& share) {
         AddSums(sums, rows * width, k == 0, share.totals + begin * width);
       }
     }
-    WriteTotals(share, panel, panels, x.rows);
+    WriteTotals(share, panel, panels, 0, x.rows);
   }
 }
 

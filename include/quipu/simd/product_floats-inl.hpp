@@ -1,7 +1,7 @@
 // Products with float32 activations: the register tiles, and decoding of a slab to floats.
 //
 // A tile is R rows of x by one panel (two, where a vector holds a whole panel): outputs in the
-// lanes, one broadcast of x per row and input. x stands as [k][R]. For one row, tiles read the
+// lanes, one broadcast of x per row and input. x stands as [k][R]. For few rows, tiles read the
 // packed weights themselves; for more, a slab of a panel of 512 inputs is decoded once to floats
 // and serves all rows. Both walk the canonical order of product.hpp, so they give the same bits.
 // Siblings: product_weights-inl.hpp, product_bytes-inl.hpp, product-inl.hpp (the driver).
@@ -39,8 +39,8 @@ inline constexpr std::size_t kChains = 8;
 // ---- Plain weights --------------------------------------------------------------------------
 
 // sums[R][P * 16] = the sums of one panel of `inputs` (<= 512) inputs, for P panels that are
-// panel_bytes apart.
-template <class Reader, std::size_t R, std::size_t P>
+// panel_bytes apart; a stream comes from memory and is fetched ahead.
+template <class Reader, std::size_t R, std::size_t P, bool kStream>
 HWY_INLINE void PlainTile(const std::uint8_t* w, std::size_t panel_bytes,
                           const float* HWY_RESTRICT x, std::size_t inputs,
                           float* HWY_RESTRICT sums) {
@@ -56,7 +56,7 @@ HWY_INLINE void PlainTile(const std::uint8_t* w, std::size_t panel_bytes,
     FloatVec weights[P * kVectors][Reader::kGroup];
     QUIPU_UNROLL
     for (std::size_t p = 0; p < P; ++p) {
-      if constexpr (R == 1) PrefetchAhead(w + p * panel_bytes, Reader::kGroupBytes);
+      if constexpr (kStream) PrefetchAhead(w + p * panel_bytes, Reader::kGroupBytes);
       QUIPU_UNROLL
       for (std::size_t v = 0; v < kVectors; ++v) {
         Reader::Floats(w + p * panel_bytes, v, weights[p * kVectors + v]);
@@ -101,7 +101,7 @@ HWY_INLINE void PlainTile(const std::uint8_t* w, std::size_t panel_bytes,
 template <std::size_t R, std::size_t P>
 HWY_NOINLINE void PlainSlabTile(const std::uint8_t* w, std::size_t panel_bytes, const float* x,
                                 std::size_t inputs, float* sums) {
-  PlainTile<F32Reader, R, P>(w, panel_bytes, x, inputs, sums);
+  PlainTile<F32Reader, R, P, false>(w, panel_bytes, x, inputs, sums);
 }
 
 // Decodes `inputs` inputs of a panel to floats [k][16].
@@ -123,26 +123,31 @@ HWY_INLINE void DecodePlain(const std::uint8_t* w, std::size_t inputs, float* HW
 // A decoded block: levels [32][16], scales [2][16], minimum [16], as floats.
 inline constexpr std::size_t kFloatBlock = (32 + 2 + 1) * panel_outputs;
 
-// sum += input kInput of an open group (Reader::Quads) times x, for the vectors of P panels.
-template <class Reader, int kInput, std::size_t N>
+// sum += input kInput of an open group (Reader::Quads) times x of R rows, for N vectors of outputs.
+template <class Reader, int kInput, std::size_t R, std::size_t N>
 HWY_INLINE void AddInput(const WordVec (&quads)[N], const float* HWY_RESTRICT x,
-                         FloatVec (&sum)[N]) {
-  const FloatVec broadcast = hn::Set(FloatTag(), x[kInput]);
+                         FloatVec (&sum)[R][N]) {
+  FloatVec levels[N];
   QUIPU_UNROLL
-  for (std::size_t i = 0; i < N; ++i) {
-    sum[i] = hn::MulAdd(FloatOfByte<Reader, kInput>(quads[i]), broadcast, sum[i]);
+  for (std::size_t i = 0; i < N; ++i) levels[i] = FloatOfByte<Reader, kInput>(quads[i]);
+  QUIPU_UNROLL
+  for (std::size_t r = 0; r < R; ++r) {
+    const FloatVec broadcast = hn::Set(FloatTag(), x[kInput * R + r]);
+    QUIPU_UNROLL
+    for (std::size_t i = 0; i < N; ++i) sum[r][i] = hn::MulAdd(levels[i], broadcast, sum[r][i]);
   }
 }
 
-// One row: adds B consecutive blocks of P panels, decoded in registers, to acc. Their own sums are
+// Adds B consecutive blocks of P panels, decoded in registers, to acc of R rows. Their own sums are
 // independent chains of additions, which are worked on at once; a broadcast of x serves P panels.
-template <class Reader, std::size_t P, std::size_t B>
+template <class Reader, std::size_t R, std::size_t P, std::size_t B>
 HWY_INLINE void AddPackedBlocks(const std::uint8_t* panel, std::size_t panel_bytes,
                                 std::size_t block, const float* HWY_RESTRICT x,
-                                const float* HWY_RESTRICT x_sums, FloatVec (&acc)[P * kVectors]) {
+                                const float* HWY_RESTRICT x_sums,
+                                FloatVec (&acc)[R][P * kVectors]) {
   const FloatTag d;
   BlockAt at[B][P];
-  FloatVec sum[Reader::kHalves][B][P * kVectors];
+  FloatVec sum[Reader::kHalves][B][R][P * kVectors];
   QUIPU_UNROLL
   for (std::size_t b = 0; b < B; ++b) {
     QUIPU_UNROLL
@@ -159,7 +164,10 @@ HWY_INLINE void AddPackedBlocks(const std::uint8_t* panel, std::size_t panel_byt
       QUIPU_UNROLL
       for (std::size_t b = 0; b < B; ++b) {
         QUIPU_UNROLL
-        for (std::size_t i = 0; i < P * kVectors; ++i) sum[h][b][i] = hn::Zero(d);
+        for (std::size_t r = 0; r < R; ++r) {
+          QUIPU_UNROLL
+          for (std::size_t i = 0; i < P * kVectors; ++i) sum[h][b][r][i] = hn::Zero(d);
+        }
       }
     }
     HWY_UNROLL(1)
@@ -172,7 +180,7 @@ HWY_INLINE void AddPackedBlocks(const std::uint8_t* panel, std::size_t panel_byt
         for (std::size_t i = 0; i < P * kVectors; ++i) {
           quads[i] = Reader::Quads(at[b][i / kVectors], g, i % kVectors);
         }
-        const float* xg = x + 32 * b + 4 * g;
+        const float* xg = x + (32 * b + 4 * g) * R;
         AddInput<Reader, 0>(quads, xg, sum[h][b]);
         AddInput<Reader, 1>(quads, xg, sum[h][b]);
         AddInput<Reader, 2>(quads, xg, sum[h][b]);
@@ -187,34 +195,50 @@ HWY_INLINE void AddPackedBlocks(const std::uint8_t* panel, std::size_t panel_byt
       const BlockAt from = at[b][i / kVectors];
       HWY_UNROLL(2)
       for (std::size_t h = 0; h < Reader::kHalves; ++h) {
-        acc[i] = hn::MulAdd(ScaleOfLevels<Reader>(from, h, i % kVectors), sum[h][b][i], acc[i]);
+        const FloatVec scale = ScaleOfLevels<Reader>(from, h, i % kVectors);
+        QUIPU_UNROLL
+        for (std::size_t r = 0; r < R; ++r)
+          acc[r][i] = hn::MulAdd(scale, sum[h][b][r][i], acc[r][i]);
       }
       if constexpr (Reader::kMinimum) {
-        acc[i] = hn::MulAdd(Reader::Minimum(from, i % kVectors), hn::Set(d, x_sums[b]), acc[i]);
+        const FloatVec minimum = Reader::Minimum(from, i % kVectors);
+        QUIPU_UNROLL
+        for (std::size_t r = 0; r < R; ++r)
+          acc[r][i] = hn::MulAdd(minimum, hn::Set(d, x_sums[b * R + r]), acc[r][i]);
       }
     }
   }
 }
 
-// sums[P * 16] = the sums of `blocks` (<= 16) packed blocks of P panels for one row.
-template <class Reader, std::size_t P>
-HWY_INLINE void PackedBlocksRow(const std::uint8_t* panel, std::size_t panel_bytes,
-                                std::size_t blocks, const float* HWY_RESTRICT x,
-                                const float* HWY_RESTRICT x_sums, float* HWY_RESTRICT sums) {
-  constexpr std::size_t kTogether = P * kVectors >= kChains ? 1 : kChains / (P * kVectors);
-  FloatVec acc[P * kVectors];
+// sums[R][P * 16] = the sums of `blocks` (<= 16) packed blocks of P panels for R rows.
+template <class Reader, std::size_t R, std::size_t P>
+HWY_INLINE void PackedBlocksTile(const std::uint8_t* panel, std::size_t panel_bytes,
+                                 std::size_t blocks, const float* HWY_RESTRICT x,
+                                 const float* HWY_RESTRICT x_sums, float* HWY_RESTRICT sums) {
+  constexpr std::size_t kOfBlock = R * P * kVectors;
+  constexpr std::size_t kTogether = kOfBlock >= kChains ? 1 : kChains / kOfBlock;
+  FloatVec acc[R][P * kVectors];
   QUIPU_UNROLL
-  for (std::size_t i = 0; i < P * kVectors; ++i) acc[i] = hn::Zero(FloatTag());
+  for (std::size_t r = 0; r < R; ++r) {
+    QUIPU_UNROLL
+    for (std::size_t i = 0; i < P * kVectors; ++i) acc[r][i] = hn::Zero(FloatTag());
+  }
   std::size_t b = 0;
   for (; b + kTogether <= blocks; b += kTogether) {
-    AddPackedBlocks<Reader, P, kTogether>(panel, panel_bytes, b, x + 32 * b, x_sums + b, acc);
+    AddPackedBlocks<Reader, R, P, kTogether>(panel, panel_bytes, b, x + 32 * b * R, x_sums + b * R,
+                                             acc);
   }
-  for (; b < blocks; ++b) {
-    AddPackedBlocks<Reader, P, 1>(panel, panel_bytes, b, x + 32 * b, x_sums + b, acc);
+  if constexpr (kTogether > 1) {
+    for (; b < blocks; ++b) {
+      AddPackedBlocks<Reader, R, P, 1>(panel, panel_bytes, b, x + 32 * b * R, x_sums + b * R, acc);
+    }
   }
   QUIPU_UNROLL
-  for (std::size_t i = 0; i < P * kVectors; ++i) {
-    hn::StoreU(acc[i], FloatTag(), sums + i * kLanes);
+  for (std::size_t r = 0; r < R; ++r) {
+    QUIPU_UNROLL
+    for (std::size_t i = 0; i < P * kVectors; ++i) {
+      hn::StoreU(acc[r][i], FloatTag(), sums + (r * P * kVectors + i) * kLanes);
+    }
   }
 }
 
