@@ -3,7 +3,7 @@
 // Ten chains cover the latency of multiply-adds (4 cycles, two a cycle) and of the byte dot
 // instruction of AVX-512, and leave registers for the operands; more do not fit the 16 of AVX2.
 // Where a byte dot product is several instructions, only an addition is in the chain: four are
-// enough, and ten made GCC spill (157 instead of 190 GOP/s on Zen 3). Siblings: simd/probes.hpp,
+// enough, and ten made GCC spill. Siblings: simd/probes.hpp,
 // engine/ceilings.hpp, bench/product_bench.cpp.
 #if defined(QUIPU_SIMD_PROBES_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
 #ifdef QUIPU_SIMD_PROBES_INL_HPP_
@@ -64,35 +64,39 @@ HWY_NOINLINE inline float ProbeMultiplyAdds(std::size_t rounds) {
   return hn::GetLane(hn::SumOfLanes(d, all));
 }
 
-// One step of an exact dot product of bytes: four products a lane are added to 32-bit sums.
-HWY_INLINE IntVec AddByteDot(IntVec sum, WordVec bytes, WordVec signed_bytes) {
-#if HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3_DL && HWY_TARGET <= HWY_SSSE3
-  return hn::Add(sum, WidenPairs(MulBytePairs(bytes, signed_bytes)));
-#else
-  ByteDot<Levels::small> dot;
-  dot.Begin(bytes, signed_bytes, sum);
-  return dot.Finish(sum);
-#endif
-}
+// The cheapest exact dot products that the kernels use, of nibbles by signed bytes, eight vectors a
+// block. One factor comes from the first-level cache, as a kernel's do, and is another one in every
+// step: products of constants would be computed once.
+inline constexpr std::size_t kDotSteps = 8;
 
-// One factor comes from the first-level cache, as a kernel's do, and is another one in every step:
-// products of constants would be computed once.
 HWY_NOINLINE inline std::int32_t ProbeByteDots(std::size_t rounds) {
   const IntTag d;
-  constexpr std::size_t kTables = 16;
-  alignas(64) std::uint32_t bytes[kTables * kDotChains * panel_outputs];
-  for (std::size_t i = 0; i < kTables * kDotChains * panel_outputs; ++i)
+  constexpr std::size_t kTables = 2, kTable = kDotSteps * kDotChains * panel_outputs;
+  alignas(64) std::uint32_t bytes[kTables * kTable];
+  for (std::size_t i = 0; i < kTables * kTable; ++i)
     bytes[i] = 0x01010101u * static_cast<std::uint32_t>(i % 4);
   const WordVec signed_bytes = hn::Set(WordTag(), 0x01FF01FFu);
   IntVec sum[kDotChains];
   QUIPU_UNROLL
   for (IntVec& s : sum) s = hn::Zero(d);
   for (std::size_t i = 0; i < rounds; ++i) {
-    const std::uint32_t* from = bytes + i % kTables * kDotChains * panel_outputs;
+    const std::uint32_t* from = bytes + i % kTables * kTable;
+    ByteDot<Levels::nibbles> dot[kDotChains];
     QUIPU_UNROLL
     for (std::size_t c = 0; c < kDotChains; ++c) {
-      sum[c] = AddByteDot(sum[c], hn::Load(WordTag(), from + c * panel_outputs), signed_bytes);
+      dot[c].Begin(hn::Load(WordTag(), from + c * panel_outputs), signed_bytes, sum[c]);
     }
+    QUIPU_UNROLL
+    for (std::size_t step = 1; step < kDotSteps; ++step) {
+      QUIPU_UNROLL
+      for (std::size_t c = 0; c < kDotChains; ++c) {
+        dot[c].Add(hn::Load(WordTag(), from + (step * kDotChains + c) * panel_outputs),
+                   signed_bytes);
+        PinRegister(dot[c].sum);
+      }
+    }
+    QUIPU_UNROLL
+    for (std::size_t c = 0; c < kDotChains; ++c) sum[c] = dot[c].Finish(sum[c]);
   }
   IntVec all = sum[0];
   QUIPU_UNROLL
@@ -105,7 +109,7 @@ inline const KernelProbes& Probes() {
                                    &ProbeMultiplyAdds,
                                    &ProbeByteDots,
                                    2 * kProbeChains * hn::Lanes(FloatTag()),
-                                   2 * kDotChains * 4 * hn::Lanes(IntTag()),
+                                   2 * kDotSteps * kDotChains * 4 * hn::Lanes(IntTag()),
                                    &MatMul};
   return probes;
 }
