@@ -58,6 +58,7 @@ inline std::size_t ArgMax(const float* x, std::size_t n) {
 
 }  // namespace HWY_NAMESPACE
 }  // namespace quipu
+#include "quipu/simd/contraction_restored-inl.hpp"
 HWY_AFTER_NAMESPACE();
 
 #endif  // toggle

@@ -329,6 +329,7 @@ inline void Attend(const AttentionCall& call, ExecutorRef executor) {
 
 }  // namespace HWY_NAMESPACE
 }  // namespace quipu
+#include "quipu/simd/contraction_restored-inl.hpp"
 HWY_AFTER_NAMESPACE();
 
 #endif  // toggle

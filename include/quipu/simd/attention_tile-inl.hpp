@@ -192,6 +192,7 @@ HWY_INLINE void WeighSomeRows(std::size_t rows, const float* const* weights, con
 
 }  // namespace HWY_NAMESPACE
 }  // namespace quipu
+#include "quipu/simd/contraction_restored-inl.hpp"
 HWY_AFTER_NAMESPACE();
 
 #endif  // toggle

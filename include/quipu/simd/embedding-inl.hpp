@@ -44,6 +44,7 @@ inline void EmbedTokens(const MatrixView& table, const std::int32_t* tokens, std
 
 }  // namespace HWY_NAMESPACE
 }  // namespace quipu
+#include "quipu/simd/contraction_restored-inl.hpp"
 HWY_AFTER_NAMESPACE();
 
 #endif  // toggle

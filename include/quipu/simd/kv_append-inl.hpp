@@ -75,6 +75,7 @@ inline void AppendKeysValues(const KvCache& cache, std::size_t layer, const Sequ
 
 }  // namespace HWY_NAMESPACE
 }  // namespace quipu
+#include "quipu/simd/contraction_restored-inl.hpp"
 HWY_AFTER_NAMESPACE();
 
 #endif  // toggle

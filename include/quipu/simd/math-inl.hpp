@@ -51,6 +51,7 @@ HWY_INLINE hn::Vec<D> Exp(D d, hn::Vec<D> x) {
 
 }  // namespace HWY_NAMESPACE
 }  // namespace quipu
+#include "quipu/simd/contraction_restored-inl.hpp"
 HWY_AFTER_NAMESPACE();
 
 #endif  // toggle

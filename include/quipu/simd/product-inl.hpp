@@ -534,6 +534,7 @@ HWY_NOINLINE inline void MatMul(const Product* products, std::size_t count, cons
 
 }  // namespace HWY_NAMESPACE
 }  // namespace quipu
+#include "quipu/simd/contraction_restored-inl.hpp"
 HWY_AFTER_NAMESPACE();
 
 #endif  // toggle

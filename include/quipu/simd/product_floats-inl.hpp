@@ -346,6 +346,7 @@ HWY_INLINE void DecodeFloatBlocks(const std::uint8_t* panel, std::size_t blocks,
 
 }  // namespace HWY_NAMESPACE
 }  // namespace quipu
+#include "quipu/simd/contraction_restored-inl.hpp"
 HWY_AFTER_NAMESPACE();
 
 #endif  // toggle

@@ -300,6 +300,7 @@ HWY_INLINE WordVec BytesOfGroup(BlockAt at, std::size_t g, std::size_t v) {
 
 }  // namespace HWY_NAMESPACE
 }  // namespace quipu
+#include "quipu/simd/contraction_restored-inl.hpp"
 HWY_AFTER_NAMESPACE();
 
 #endif  // toggle

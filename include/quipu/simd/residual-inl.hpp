@@ -39,6 +39,7 @@ inline void AddResidual(float* stream, const float* update, std::size_t n, Numer
 
 }  // namespace HWY_NAMESPACE
 }  // namespace quipu
+#include "quipu/simd/contraction_restored-inl.hpp"
 HWY_AFTER_NAMESPACE();
 
 #endif  // toggle

@@ -55,6 +55,7 @@ inline void ApplyRmsNorm(const float* x, const float* weight, float eps, std::si
 
 }  // namespace HWY_NAMESPACE
 }  // namespace quipu
+#include "quipu/simd/contraction_restored-inl.hpp"
 HWY_AFTER_NAMESPACE();
 
 #endif  // toggle

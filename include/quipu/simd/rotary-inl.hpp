@@ -65,6 +65,7 @@ inline void ApplyRotary(float* x, std::size_t row_stride, std::size_t heads, std
 
 }  // namespace HWY_NAMESPACE
 }  // namespace quipu
+#include "quipu/simd/contraction_restored-inl.hpp"
 HWY_AFTER_NAMESPACE();
 
 #endif  // toggle

@@ -90,6 +90,7 @@ inline void ConvertToFloat(const bf16* x, std::size_t n, float* y) {
 
 }  // namespace HWY_NAMESPACE
 }  // namespace quipu
+#include "quipu/simd/contraction_restored-inl.hpp"
 HWY_AFTER_NAMESPACE();
 
 #endif  // toggle

@@ -147,6 +147,7 @@ HWY_NOINLINE inline void GateRows(const ForwardCall& call, const float* gate, co
 
 }  // namespace HWY_NAMESPACE
 }  // namespace quipu
+#include "quipu/simd/contraction_restored-inl.hpp"
 HWY_AFTER_NAMESPACE();
 
 #endif  // toggle

@@ -72,6 +72,7 @@ inline void ApplySiluGate(const float* gate, const float* up, std::size_t n, flo
 
 }  // namespace HWY_NAMESPACE
 }  // namespace quipu
+#include "quipu/simd/contraction_restored-inl.hpp"
 HWY_AFTER_NAMESPACE();
 
 #endif  // toggle

@@ -73,6 +73,7 @@ inline void SoftmaxRow(float* x, std::size_t n, NumericMode mode) {
 
 }  // namespace HWY_NAMESPACE
 }  // namespace quipu
+#include "quipu/simd/contraction_restored-inl.hpp"
 HWY_AFTER_NAMESPACE();
 
 #endif  // toggle

@@ -264,6 +264,7 @@ void ForwardOneOf(std::size_t model, const void* weights, const ForwardCall& cal
 
 }  // namespace HWY_NAMESPACE
 }  // namespace quipu
+#include "quipu/simd/contraction_restored-inl.hpp"
 HWY_AFTER_NAMESPACE();
 
 #endif  // toggle
