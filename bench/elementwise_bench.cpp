@@ -1,5 +1,5 @@
-// The kernels that walk over rows once: norm, rotary embedding, gate, residual, softmax, argmax,
-// rounding and embedding, at the widths of llama3_1_8b and smollm2_135m.
+// The kernels that walk over rows once: norm, rotary embedding, gate, residual, rounding and
+// embedding, at the widths of llama3_1_8b and smollm2_135m.
 //
 // Arguments: the width and the number of rows (1: decode, 512: a chunk of a prompt). GB/s counts
 // what is read and written.
@@ -7,13 +7,11 @@
 #define HWY_TARGET_INCLUDE "elementwise_bench.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "quipu/simd/argmax-inl.hpp"
 #include "quipu/simd/embedding-inl.hpp"
 #include "quipu/simd/residual-inl.hpp"
 #include "quipu/simd/rms_norm-inl.hpp"
 #include "quipu/simd/rotary-inl.hpp"
 #include "quipu/simd/silu-inl.hpp"
-#include "quipu/simd/softmax-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace elementwise_bench {
@@ -34,8 +32,6 @@ void Gate(const float* gate, const float* up, std::size_t n, float* y) {
 void Residual(float* stream, const float* update, std::size_t n) {
   kernels::AddResidual(stream, update, n, NumericMode::f32);
 }
-void Softmax(float* x, std::size_t n) { kernels::SoftmaxRow(x, n, NumericMode::f32); }
-std::size_t ArgMax(const float* x, std::size_t n) { return kernels::ArgMax(x, n); }
 void Round(float* x, std::size_t n) { kernels::RoundToBf16(x, n); }
 void Embed(const quipu::MatrixView& table, const std::int32_t* tokens, std::size_t count,
            float* out) {
@@ -55,8 +51,6 @@ HWY_EXPORT(Norm);
 HWY_EXPORT(Rotary);
 HWY_EXPORT(Gate);
 HWY_EXPORT(Residual);
-HWY_EXPORT(Softmax);
-HWY_EXPORT(ArgMax);
 HWY_EXPORT(Round);
 HWY_EXPORT(Embed);
 using quipu::NumericMode;
@@ -153,24 +147,6 @@ BENCHMARK(residual)
     ->ArgNames({"width", "rows"})
     ->ArgsProduct({{4096, 576}, {1, 512}})
     ->UseRealTime();
-
-// In place: after the first call the values are a softmax already, which costs the same.
-void softmax(benchmark::State& state) {
-  std::vector<float> x = values(std::size_t(state.range(0)));
-  for (auto _ : state) {
-    HWY_DYNAMIC_DISPATCH(Softmax)(x.data(), x.size());
-    benchmark::ClobberMemory();
-  }
-  rate(state, 2 * x.size());
-}
-BENCHMARK(softmax)->ArgName("positions")->Arg(512)->Arg(4096)->Arg(131072)->UseRealTime();
-
-void argmax(benchmark::State& state) {
-  const std::vector<float> x = values(std::size_t(state.range(0)));
-  for (auto _ : state) benchmark::DoNotOptimize(HWY_DYNAMIC_DISPATCH(ArgMax)(x.data(), x.size()));
-  rate(state, x.size());
-}
-BENCHMARK(argmax)->ArgName("vocabulary")->Arg(128256)->Arg(49152)->UseRealTime();
 
 void round_to_bf16(benchmark::State& state) {
   std::vector<float> x = values(std::size_t(state.range(0)));

@@ -15,7 +15,7 @@ quipu_need $quipu_build_packages libgtest-dev bochs bochsbios bochs-term isolinu
   busybox-static cpio
 
 build=build/emulate
-[ $# -gt 0 ] || set -- argmax embedding kv_append math packing quantize reduce residual rms_norm rotary round \
+[ $# -gt 0 ] || set -- embedding kv_append math packing quantize reduce residual rms_norm rotary round \
   silu softmax engine product attention
 mkdir -p "$build"
 build=$(realpath "$build")

@@ -1,4 +1,4 @@
-// Softmax against double precision and the canonical order.
+// Softmax, put together as attention does it, against double precision and the canonical order.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "softmax_test.cpp"
 #include "hwy/foreach_target.h"
@@ -9,7 +9,14 @@ HWY_BEFORE_NAMESPACE();
 namespace softmax_test {
 namespace HWY_NAMESPACE {
 void Softmax(float* x, std::size_t n, quipu::NumericMode mode) {
-  quipu::HWY_NAMESPACE::SoftmaxRow(x, n, mode);
+  namespace kernels = quipu::HWY_NAMESPACE;
+  const float largest = kernels::Largest(x, n);
+  float sum = 0;
+  for (std::size_t begin = 0; begin < n; begin += quipu::sum_panel) {
+    const std::size_t left = n - begin;
+    sum += kernels::ExpBlock(x + begin, left < quipu::sum_panel ? left : quipu::sum_panel, largest);
+  }
+  kernels::DivideRow(x, n, sum, mode);
 }
 }  // namespace HWY_NAMESPACE
 }  // namespace softmax_test

@@ -1,4 +1,4 @@
-// Softmax of a row, whole and in the pieces that attention shares out.
+// The pieces of a row's softmax, which attention shares out: exponentials of a block, quotients.
 //
 // Siblings: attention-inl.hpp, test/simd/softmax_test.cpp, bench/attention_bench.cpp.
 // The order of the denominator's sum is canonical: each block of 512 positions is summed by sixteen
@@ -11,7 +11,6 @@
 #define QUIPU_SIMD_SOFTMAX_INL_HPP_
 #endif
 
-#include <algorithm>
 #include <cstddef>
 
 #include "hwy/highway.h"
@@ -59,16 +58,6 @@ inline void DivideRow(float* x, std::size_t n, float divisor, NumericMode mode) 
     const float quotient = x[i] / divisor;
     x[i] = round ? to_float(to_bf16(quotient)) : quotient;
   }
-}
-
-// Softmax of n > 0 values in place, in float32; the bf16 mode rounds the probabilities.
-inline void SoftmaxRow(float* x, std::size_t n, NumericMode mode) {
-  const float largest = Largest(x, n);
-  float sum = 0;
-  for (std::size_t begin = 0; begin < n; begin += sum_panel) {
-    sum += ExpBlock(x + begin, (std::min)(n - begin, sum_panel), largest);
-  }
-  DivideRow(x, n, sum, mode);
 }
 
 }  // namespace HWY_NAMESPACE
