@@ -301,6 +301,32 @@ TEST_F(Convert, RefusesByNameAndLeavesNothingBehind) {
   EXPECT_EQ(left, (std::set<std::string>{"taken.gguf", "large", "bf16.gguf"}));
 }
 
+/// Of a folder without its last parts the first missing file is named, not a shape.
+TEST_F(Convert, NamesTheMissingPartsOfAMetaFolder) {
+  const auto refusal = [](const std::string& folder) {
+    try {
+      logits(folder);
+    } catch (const quipu::MismatchError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  convert(hugging_face("T1"), path("two"), WriteLayout::meta, {}, {}, false, 2);
+  fs::remove(folder_ / "two" / "consolidated.01.pth");
+  EXPECT_NE(refusal(path("two"))
+                .find("two: consolidated.01.pth missing: tensor "
+                      "tok_embeddings.weight is cut into 2 parts (["),
+            std::string::npos)
+      << refusal(path("two"));
+  convert(hugging_face("T3"), path("four"), WriteLayout::meta, {}, {}, false, 4);
+  for (const char* part : {"2", "3"}) {
+    fs::remove(folder_ / "four" / ("consolidated.0" + std::string(part) + ".pth"));
+  }
+  EXPECT_NE(refusal(path("four")).find("consolidated.02.pth to consolidated.03.pth missing"),
+            std::string::npos)
+      << refusal(path("four"));
+}
+
 /// A tied model's matrix that two model-parallel parts repeat is compared in both.
 TEST_F(Convert, ComparesARepeatedMatrixInEveryPart) {
   const std::string from = hugging_face("T4");

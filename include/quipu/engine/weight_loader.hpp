@@ -16,6 +16,7 @@
 #include "quipu/engine/model_entry.hpp"
 #include "quipu/engine/options.hpp"
 #include "quipu/runtime/huge_pages.hpp"
+#include "quipu/runtime/run_catching.hpp"
 #include "quipu/simd/packing.hpp"
 
 namespace quipu {
@@ -81,6 +82,29 @@ inline void verify_rope_factors(const Checkpoint& file, const NumericFacts& nume
                            ", the type has " + number_text(static_cast<double>(expected)));
     }
   }
+}
+
+/// MismatchError if the embedding shows that Meta's folder lacks its last parts: a shard is cut for
+/// more of them than there are. (Parts missing between others show when the folder is opened.)
+inline void verify_part_count(const Checkpoint& file, const TensorSlot& embedding) {
+  const TensorRecord* shard = file.find(embedding.name_in(file.naming));
+  if (file.format != FileFormat::torch_pth || shard == nullptr || shard->extents.size() != 2)
+    return;
+  const std::size_t rows = shard->extents[0], cols = shard->extents[1];
+  std::size_t cut = 1;  // Llama 3 cuts the embedding's rows, older checkpoints its columns
+  if (cols == embedding.in && rows > 0 && embedding.out % rows == 0) cut = embedding.out / rows;
+  if (rows == embedding.out && cols > 0 && embedding.in % cols == 0) cut = embedding.in / cols;
+  if (cut <= file.parts) return;
+  const auto part_name = [](std::size_t part) {
+    const std::string digits = std::to_string(part);
+    return "consolidated." + (digits.size() < 2 ? "0" + digits : digits) + ".pth";
+  };
+  const std::string last = cut - file.parts > 1 ? " to " + part_name(cut - 1) : "";
+  raise<MismatchError>(file.path + ": " + part_name(file.parts) + last + " missing: tensor " +
+                       shard->name + " is cut into " + std::to_string(cut) + " parts (" +
+                       shape_text(rows, cols, false) + " of " +
+                       shape_text(embedding.out, embedding.in, false) + "), the folder has " +
+                       std::to_string(file.parts));
 }
 
 /// One verified tensor, ready to be read.
@@ -158,6 +182,7 @@ inline std::vector<detail::PlannedTensor> verify_tensors(const Checkpoint& file,
       }
       continue;
     }
+    if (slot.embedding) detail::verify_part_count(file, slot);
     plan.push_back(detail::verified(file, entry, slot));
   }
   for (const TensorRecord& record : file.tensors()) {
@@ -193,7 +218,8 @@ inline void pack_source(const Checkpoint& file, const TensorSource& source, std:
   const auto release = [&](const std::byte* begin, std::size_t bytes) {
     file.release(begin, bytes);
   };
-  executor.run(ceil_div(panels, per_task), [&](std::size_t task, std::size_t) {
+  // Rows that do not stand in one piece are put together first, in memory that may be lacking.
+  run_catching(executor, ceil_div(panels, per_task), [&](std::size_t task, std::size_t) {
     const std::size_t first = task * per_task;
     const std::size_t last = (std::min)(panels, first + per_task);
     const std::size_t first_row = first * panel_outputs;

@@ -19,6 +19,7 @@
 
 #include "quipu/checkpoint/checkpoint.hpp"
 #include "quipu/runtime/executor.hpp"
+#include "quipu/runtime/run_catching.hpp"
 #include "quipu/simd/packing.hpp"
 #include "quipu/simd/quantize.hpp"
 
@@ -149,7 +150,7 @@ void write_rows(const Checkpoint& file, const WrittenTensor& tensor, ExecutorRef
   for (std::size_t first = 0; first < tensor.rows; first += batch) {
     const std::size_t rows = (std::min)(batch, tensor.rows - first);
     std::atomic<bool> fits{true};
-    executor.run(ceil_div(rows, rows_per_task), [&](std::size_t task, std::size_t) {
+    run_catching(executor, ceil_div(rows, rows_per_task), [&](std::size_t task, std::size_t) {
       const std::size_t begin = task * rows_per_task;
       const std::size_t end = (std::min)(rows, begin + rows_per_task);
       std::byte* const to = out.data() + begin * out_bytes;
