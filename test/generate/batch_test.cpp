@@ -210,10 +210,26 @@ TEST(Batch, EndsByCapacityByCountAndByCancelling) {
   EXPECT_EQ(few[0].finish, FinishReason::max_tokens);
   EXPECT_TRUE(std::equal(few[0].tokens.begin(), few[0].tokens.end(), full[0].tokens.begin()));
 
+  // Both ends at once: the one asked for, as Generator has it.
+  settings.max_tokens = 13;
+  EXPECT_EQ(quipu::generate_batch(session, Prompts{{1, 2, 3}}, settings)[0].finish,
+            FinishReason::max_tokens);
+  Session single(model, {.capacity = 16});
+  quipu::Generator one(single, {.max_tokens = 13});
+  one.feed(std::vector<TokenId>{1, 2, 3});
+  while (one.next()) {
+  }
+  EXPECT_EQ(one.finish_reason(), FinishReason::max_tokens);
+
   BatchGenerator generator(session, settings);
+  generator.cancel();
+  generator.feed(Prompts{{1, 2, 3}, {4}});
+  EXPECT_TRUE(generator.next().empty());
+  EXPECT_EQ(generator.results()[0].finish, FinishReason::cancelled);
   generator.feed(Prompts{{1, 2, 3}, {4}});
   EXPECT_EQ(generator.next().size(), 2u);
   std::thread([&] { generator.cancel(); }).join();
+  EXPECT_TRUE(generator.next().empty());
   EXPECT_TRUE(generator.next().empty());
   EXPECT_EQ(generator.results()[1].finish, FinishReason::cancelled);
   EXPECT_EQ(generator.results()[1].tokens.size(), 1u);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <limits>
 #include <thread>
 
@@ -221,6 +222,63 @@ TEST(Generator, IsCancelledWhileALongPromptIsComputed) {
   generator.feed(prompt);
   Session fresh(model, {.capacity = 64});
   EXPECT_EQ(all_of(generator), generate(fresh, {.max_tokens = 3}, prompt));
+}
+
+// One worker that counts its tasks and makes a call before one of them.
+struct Counting {
+  std::size_t calls = 0, at = 0;
+  std::function<void()> then;
+  std::size_t concurrency() const { return 1; }
+  void run(std::size_t tasks, quipu::TaskRef task) {
+    for (std::size_t i = 0; i < tasks; ++i) {
+      if (++calls == at) then();
+      task(i, 0);
+    }
+  }
+};
+
+TEST(Generator, IsCancelledInTheMiddleOfAPass) {
+  Counting worker;
+  quipu::LoadOptions options;
+  options.executor = worker;
+  const quipu::Model model = test_engine::engine().load(find_golden("models/T1/hf-f32"), options);
+  const Tokens prompt = some_tokens(60, 11);
+  Session fresh(model, {.capacity = 64}), session(model, {.capacity = 64});
+  worker.calls = 0;
+  const Tokens expected = generate(fresh, {.max_tokens = 3}, prompt);
+  const std::size_t whole = worker.calls;  // of a prompt in one pass and two tokens
+
+  Generator generator(session, {.max_tokens = 3});
+  worker = {.at = 3, .then = [&] { generator.cancel(); }};
+  generator.feed(prompt);
+  EXPECT_EQ(generator.finish_reason(), FinishReason::cancelled);
+  EXPECT_TRUE(generator.tokens().empty());
+  EXPECT_EQ(session.length(), 0u);
+  EXPECT_LT(worker.calls, whole / 4) << "the region's other tasks are handed out, and do nothing";
+
+  generator.feed(prompt);
+  const Tokens first{generator.next().value()};
+  worker = {.at = 3, .then = [&] { generator.cancel(); }};
+  EXPECT_EQ(generator.next(), std::nullopt);
+  EXPECT_EQ(generator.finish_reason(), FinishReason::cancelled);
+  EXPECT_EQ(generator.tokens().size(), 61u);
+  generator.roll_back(61);  // goes on where it was cancelled
+  EXPECT_EQ(first.front(), expected[0]);
+  EXPECT_EQ(generator.next(), expected[1]);
+  EXPECT_EQ(generator.next(), expected[2]);
+}
+
+TEST(Generator, ACancelBeforeTheWorkHoldsForTheNextCallAndNoOther) {
+  const quipu::Model model = load_tiny();
+  Session session(model, {.capacity = 64});
+  Generator generator(session, {.max_tokens = 3});
+  generator.cancel();
+  generator.feed(some_tokens(4, 12));
+  EXPECT_EQ(generator.finish_reason(), FinishReason::cancelled);
+  EXPECT_EQ(session.length(), 0u);
+  generator.feed(some_tokens(4, 12));
+  EXPECT_EQ(all_of(generator).size(), 3u);
+  EXPECT_EQ(generator.finish_reason(), FinishReason::max_tokens);
 }
 
 TEST(Generator, AsksAHookAndChoosesAgainAfterAnError) {

@@ -3,7 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <new>
 #include <vector>
+
+#include "quipu/runtime/run_catching.hpp"
+#include "quipu/runtime/stoppable_executor.hpp"
+#include "quipu/runtime/thread_pool.hpp"
 
 namespace {
 
@@ -65,6 +71,36 @@ TEST(Executor, ConstAndErasedExecutors) {
   int calls = 0;
   executor.run(4, [&](std::size_t, std::size_t) { ++calls; });
   EXPECT_EQ(calls, 4);
+}
+
+TEST(Executor, RunsNoTaskOnceItIsStopped) {
+  quipu::ThreadPool pool(1);
+  std::atomic<bool> stop{false};
+  const quipu::StoppableExecutor stoppable(pool, stop);
+  const quipu::ExecutorRef executor = stoppable;
+  EXPECT_EQ(executor.concurrency(), 1u);
+  int calls = 0;
+  executor.run(8, [&](std::size_t, std::size_t) { stop = ++calls == 3; });
+  EXPECT_EQ(calls, 3);
+  executor.run(8, [&](std::size_t, std::size_t) { ++calls; });
+  EXPECT_EQ(calls, 3);
+  stop = false;
+  executor.run(8, [&](std::size_t, std::size_t) { ++calls; });
+  EXPECT_EQ(calls, 11);
+}
+
+TEST(Executor, AnErrorInATaskReachesTheCaller) {
+  quipu::ThreadPool pool(3);
+  std::atomic<int> calls{0};
+  EXPECT_THROW(quipu::run_catching(pool, 40,
+                                   [&](std::size_t task, std::size_t) {
+                                     ++calls;
+                                     if (task % 8 == 5) throw std::bad_alloc();
+                                   }),
+               std::bad_alloc);
+  EXPECT_EQ(calls, 40);
+  EXPECT_NO_THROW(quipu::run_catching(pool, 4, [&](std::size_t, std::size_t) { ++calls; }));
+  EXPECT_EQ(calls, 44);
 }
 
 TEST(Executor, SerialKeepsTheOrder) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 
 #include "quipu/engine/model.hpp"
 #include "quipu/engine/saved_state.hpp"
+#include "quipu/runtime/stoppable_executor.hpp"
 
 namespace quipu {
 
@@ -128,56 +130,16 @@ class Session {
   /// checked before any work: ArgumentError names the row, position or token.
   void forward(std::span<const Feed> feeds, LogitsWanted wanted, std::span<float> logits,
                const Progress& progress = {}) {
-    check(feeds, wanted, logits);
-    std::size_t total = 0, done = 0;
-    for (const Feed& feed : feeds) {
-      const std::size_t start = feed.start.value_or(lengths_[feed.row]);
-      for (KvCache& cache : caches_) {
-        if (start > lengths_[feed.row]) cache.clear(feed.row, lengths_[feed.row], start);
-      }
-      lengths_[feed.row] = start;
-      total += feed.tokens.size();
-    }
-    // If a hook or `progress` throws, or memory runs out, positions that were not computed must not
-    // count as filled: the sequences are then as long as they were at their start positions.
-    Rewind rewind{lengths_, lengths_};
-    const std::size_t vocabulary = model_.architecture().vocab_size;
-    float* out = logits.data();
-    std::size_t feed = 0, offset = 0;  // the next token to compute
-    while (feed < feeds.size()) {
-      Pass pass;
-      const std::size_t room = plan_.rows;
-      while (feed < feeds.size() && pass.tokens.size() < room) {
-        const auto& tokens = feeds[feed].tokens;
-        const std::size_t n = (std::min)(tokens.size() - offset, room - pass.tokens.size());
-        const std::size_t row = feeds[feed].row;
-        const std::size_t first = pass.tokens.size();
-        pass.chunks.push_back({row, lengths_[row], n, first});
-        pass.tokens.insert(pass.tokens.end(), tokens.begin() + static_cast<std::ptrdiff_t>(offset),
-                           tokens.begin() + static_cast<std::ptrdiff_t>(offset + n));
-        lengths_[row] += n;
-        offset += n;
-        const bool ended = offset == tokens.size();
-        for (std::size_t i = 0; wanted == LogitsWanted::all && i < n; ++i)
-          pass.logit_rows.push_back(first + i);
-        if (wanted == LogitsWanted::last && ended) pass.logit_rows.push_back(first + n - 1);
-        if (ended) {
-          ++feed;
-          offset = 0;
-        }
-      }
-      run(pass, out);
-      out += pass.logit_rows.size() * vocabulary;
-      done += pass.tokens.size();
-      if (progress) progress("prompt", done, total);
-    }
-    rewind.armed = false;
+    compute(feeds, wanted, logits, progress, nullptr);
   }
 
-  /// ArgumentError, as forward() would raise it, unless these tokens can be appended to a row.
-  void check_room(std::size_t row, std::span<const TokenId> tokens) const {
-    const Feed feed{row, tokens, std::nullopt};
-    check({&feed, 1}, LogitsWanted::none, {});
+  /// The same, until `stop` is true, which another thread or a signal handler may make it: then it
+  /// ends within the tasks at hand, a small part of a layer, and returns false; the sequences are
+  /// as long as they were at their start positions, `logits` hold nothing of use. Where ranks are
+  /// processes, all of them have to be stopped.
+  bool forward_until(const std::atomic<bool>& stop, std::span<const Feed> feeds,
+                     LogitsWanted wanted, std::span<float> logits, const Progress& progress = {}) {
+    return compute(feeds, wanted, logits, progress, &stop);
   }
 
   /// One sequence: logits of the last token, [vocabulary].
@@ -203,6 +165,61 @@ class Session {
     std::vector<SequenceChunk> chunks;
     std::vector<std::size_t> logit_rows;
   };
+
+  bool compute(std::span<const Feed> feeds, LogitsWanted wanted, std::span<float> logits,
+               const Progress& progress, const std::atomic<bool>* stop) {
+    check(feeds, wanted, logits);
+    const auto stopped = [stop] {
+      return stop != nullptr && stop->load(std::memory_order_relaxed);
+    };
+    std::size_t total = 0, done = 0;
+    for (const Feed& feed : feeds) {
+      const std::size_t start = feed.start.value_or(lengths_[feed.row]);
+      for (KvCache& cache : caches_) {
+        if (start > lengths_[feed.row]) cache.clear(feed.row, lengths_[feed.row], start);
+      }
+      lengths_[feed.row] = start;
+      total += feed.tokens.size();
+    }
+    // If a hook or `progress` throws, memory runs out or it is stopped, positions that were not
+    // computed must not count as filled: the sequences are then as long as they were at their start
+    // positions.
+    Rewind rewind{lengths_, lengths_};
+    const std::size_t vocabulary = model_.architecture().vocab_size;
+    float* out = logits.data();
+    std::size_t feed = 0, offset = 0;  // the next token to compute
+    while (feed < feeds.size()) {
+      if (stopped()) return false;
+      Pass pass;
+      const std::size_t room = plan_.rows;
+      while (feed < feeds.size() && pass.tokens.size() < room) {
+        const auto& tokens = feeds[feed].tokens;
+        const std::size_t n = (std::min)(tokens.size() - offset, room - pass.tokens.size());
+        const std::size_t row = feeds[feed].row;
+        const std::size_t first = pass.tokens.size();
+        pass.chunks.push_back({row, lengths_[row], n, first});
+        pass.tokens.insert(pass.tokens.end(), tokens.begin() + static_cast<std::ptrdiff_t>(offset),
+                           tokens.begin() + static_cast<std::ptrdiff_t>(offset + n));
+        lengths_[row] += n;
+        offset += n;
+        const bool ended = offset == tokens.size();
+        for (std::size_t i = 0; wanted == LogitsWanted::all && i < n; ++i)
+          pass.logit_rows.push_back(first + i);
+        if (wanted == LogitsWanted::last && ended) pass.logit_rows.push_back(first + n - 1);
+        if (ended) {
+          ++feed;
+          offset = 0;
+        }
+      }
+      run(pass, out, stop);
+      if (stopped()) return false;  // before its end or after: the pass cannot tell
+      out += pass.logit_rows.size() * vocabulary;
+      done += pass.tokens.size();
+      if (progress) progress("prompt", done, total);
+    }
+    rewind.armed = false;
+    return true;
+  }
 
   static const SessionOptions& checked(const SessionOptions& o) {
     const auto positive = [](const char* name, std::size_t value) {
@@ -290,9 +307,12 @@ class Session {
     }
   }
 
-  void run(const Pass& pass, float* logits) {
+  void run(const Pass& pass, float* logits, const std::atomic<bool>* stop) {
     std::vector<ForwardCall> calls;
+    std::vector<StoppableExecutor> stoppable;  // the calls refer to them
+    stoppable.reserve(caches_.size());
     for (std::size_t r = 0; r < caches_.size(); ++r) {
+      if (stop != nullptr) stoppable.emplace_back(model_.executor(r), *stop);
       calls.push_back({.tokens = pass.tokens,
                        .chunks = pass.chunks,
                        .logit_rows = pass.logit_rows,
@@ -304,7 +324,7 @@ class Session {
                        .activations = options_.activations,
                        .trace = trace_,
                        .profile = r == 0 ? profile_ : ProfileHook{},
-                       .executor = model_.executor(r),
+                       .executor = stop == nullptr ? model_.executor(r) : stoppable[r],
                        .communicator = model_.communicator(r),
                        .scratch = &scratch_[r],
                        .plan = &plan_});

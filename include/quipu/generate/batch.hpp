@@ -102,12 +102,14 @@ class BatchGenerator {
       const std::size_t start = settings_.lock_step ? longest : row.prompt.size();
       const std::size_t room = session_.capacity() - start;
       row.limit = start + (std::min)(room, settings_.max_tokens.value_or(room));
+      // Where both ends fall together it is the one asked for, as with Generator.
+      if (settings_.max_tokens && *settings_.max_tokens <= room)
+        row.full = FinishReason::max_tokens;
       rows_.push_back(std::move(row));
     }
     const bool none = settings_.lock_step && longest == session_.capacity();  // no token fits
     echoed_ = settings_.lock_step && settings_.echo && !none ? 0 : longest;
     longest_ = longest;
-    cancelled_.store(false, std::memory_order_relaxed);
     for (Row& row : rows_) {
       if (none) row.limit = row.position;
       end_if_full(row);
@@ -120,7 +122,7 @@ class BatchGenerator {
   std::span<const BatchToken> next() {
     step_.clear();
     if (cancelled_.load(std::memory_order_relaxed)) {
-      for (Row& row : rows_) end(row, FinishReason::cancelled);
+      end_cancelled();
       return step_;
     }
     if (echoed_ < longest_) {
@@ -130,14 +132,15 @@ class BatchGenerator {
     if (settings_.lock_step && all_stopped()) {
       for (Row& row : rows_) row.active = false;
     }
-    compute_chosen();
+    if (!compute_chosen()) return step_;
     for (std::size_t r = 0; r < rows_.size(); ++r) {
       if (rows_[r].active) advance(r);
     }
     return step_;
   }
 
-  /// Makes the next call of next() end. May be called from another thread.
+  /// Ends all rows in the next() or feed() under way, or else in the next one (see
+  /// Generator::cancel). May be called from another thread and from a signal handler.
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
 
   /// What there is of each row by now.
@@ -160,6 +163,7 @@ class BatchGenerator {
     std::size_t position = 0;       // of the next token that a step reports
     std::size_t limit = 0;          // most tokens of the row
     bool active = true, stopped = false;
+    FinishReason full = FinishReason::capacity;  // why the row ends at its limit
     FinishReason finish = FinishReason::not_finished;
   };
 
@@ -192,9 +196,13 @@ class BatchGenerator {
   }
 
   void end_if_full(Row& row) const {
-    if (row.position < row.limit) return;
-    const bool asked_for = settings_.max_tokens && row.limit < session_.capacity();
-    end(row, asked_for ? FinishReason::max_tokens : FinishReason::capacity);
+    if (row.position >= row.limit) end(row, row.full);
+  }
+
+  void end_cancelled() {
+    cancelled_.store(false, std::memory_order_relaxed);
+    for (Row& row : rows_) end(row, FinishReason::cancelled);
+    echoed_ = longest_;
   }
 
   bool all_stopped() const {
@@ -240,25 +248,31 @@ class BatchGenerator {
         return;
       }
       const std::size_t before = done;
-      forward(LogitsWanted::all, [&](std::string_view what, std::size_t n, std::size_t) {
-        done = before + n;
-        if (progress) progress(what, done, total);
-      });
+      const bool computed =
+          forward(LogitsWanted::all, [&](std::string_view what, std::size_t n, std::size_t) {
+            done = before + n;
+            if (progress) progress(what, done, total);
+          });
+      if (!computed) return;
       score_prompts();
     }
   }
 
-  /// Gives each fed row the logits of its last position.
-  void forward(LogitsWanted wanted, const Progress& progress) {
+  /// Gives each fed row the logits of its last position; false if cancelled, which ends all rows.
+  bool forward(LogitsWanted wanted, const Progress& progress) {
     const std::size_t vocabulary = session_.model().architecture().vocab_size;
     logits_.resize(Session::logit_rows(feeds_, wanted) * vocabulary);
-    session_.forward(feeds_, wanted, logits_, progress);
+    if (!session_.forward_until(cancelled_, feeds_, wanted, logits_, progress)) {
+      end_cancelled();
+      return false;
+    }
     std::size_t end = 0;
     for (const Feed& feed : feeds_) {
       end += (wanted == LogitsWanted::all ? feed.tokens.size() : 1) * vocabulary;
       const auto last = std::span(logits_).first(end).last(vocabulary);
       rows_[feed.row].logits.assign(last.begin(), last.end());
     }
+    return true;
   }
 
   void score_prompts() {
@@ -284,15 +298,16 @@ class BatchGenerator {
     });
   }
 
-  /// Computes the tokens chosen last, of all rows that need the logits after them, in one pass.
-  void compute_chosen() {
+  /// Computes the tokens chosen last, of all rows that need the logits after them, in one pass;
+  /// false if cancelled.
+  bool compute_chosen() {
     feeds_.clear();
     for (std::size_t r = 0; r < rows_.size(); ++r) {
       const Row& row = rows_[r];
       if (!row.active || session_.length(r) >= row.position) continue;
       feeds_.push_back({r, std::span(row.tokens).subspan(session_.length(r)), std::nullopt});
     }
-    if (!feeds_.empty()) forward(LogitsWanted::last, {});
+    return feeds_.empty() || forward(LogitsWanted::last, {});
   }
 
   void advance(std::size_t r) {

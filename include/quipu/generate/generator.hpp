@@ -47,37 +47,16 @@ class Generator {
   }
 
   /// Appends tokens that are given (the prompt, the next turn of a dialog). ArgumentError, before
-  /// any work, if they do not fit the capacity; it names both numbers. A cancel() from another
-  /// thread or from `progress` ends it at the next chunk: then nothing was appended and
-  /// finish_reason() is cancelled.
+  /// any work, if they do not fit the capacity; it names both numbers. A cancel() ends it within a
+  /// small part of a layer: then nothing was appended and finish_reason() is cancelled.
   void feed(std::span<const TokenId> tokens, const Progress& progress = {}) {
-    cancelled_.store(false, std::memory_order_relaxed);
-    const std::size_t before = session_.length(row_);
     std::vector<TokenId> all(pending_.begin(), pending_.end());
     all.insert(all.end(), tokens.begin(), tokens.end());
-    session_.check_room(row_, all);
-    struct Undo {  // if `progress` throws, nothing was appended
-      Session& session;
-      std::size_t row, before;
-      bool armed = true;
-      ~Undo() {
-        if (armed && session.length(row) > before) session.truncate(row, before);
-      }
-    } undo{session_, row_, before};
-    const std::size_t chunk = session_.options().chunk;
-    for (std::size_t done = 0; done < all.size();) {
-      const std::size_t n = (std::min)(chunk, all.size() - done);
-      const bool last = done + n == all.size();
-      compute(std::span(all).subspan(done, n), last ? LogitsWanted::last : LogitsWanted::none);
-      done += n;
-      if (progress) progress("prompt", done, all.size());
-      if (!last && cancelled()) {
-        finish(FinishReason::cancelled);
-        return;
-      }
+    if (!compute(all, progress)) {
+      end_cancelled();
+      return;
     }
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
-    undo.armed = false;
     pending_.clear();
     generated_ = 0;
     go_on();
@@ -90,13 +69,13 @@ class Generator {
     if (finish_ != FinishReason::not_finished) return std::nullopt;
     if (tokens_.empty())
       raise<ArgumentError>("generation: nothing was fed; a prompt of at least one token is needed");
-    if (cancelled()) return end(FinishReason::cancelled);
+    if (cancelled_.load(std::memory_order_relaxed)) return end_cancelled();
     if (settings_.max_tokens && generated_ >= *settings_.max_tokens)
       return end(FinishReason::max_tokens);
     if (tokens_.size() >= session_.capacity()) return end(FinishReason::capacity);
     if (!pending_.empty()) {
       // The token chosen last is computed now, not when it was chosen: the last one never is.
-      compute(pending_, LogitsWanted::last);
+      if (!compute(pending_)) return end_cancelled();
       pending_.clear();
     }
     const TokenId token = sampler_.sample(logits_);
@@ -111,8 +90,9 @@ class Generator {
     return token;
   }
 
-  /// Makes the next call of next() end, or a feed() under way. May be called from another thread
-  /// and from a signal handler.
+  /// Ends the next() or feed() under way, or else the next one. None is lost: one that comes before
+  /// the work begins ends it all the same; each ends one call only, and the next feed() goes on.
+  /// May be called from another thread and from a signal handler.
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
 
   /// Ends the generation for a reason of the caller's, such as a stop string in the text.
@@ -130,7 +110,6 @@ class Generator {
     generated_ -= (std::min)(generated_, dropped);
     pending_.assign(1, tokens_.back());
     session_.truncate(row_, (std::min)(session_.length(row_), length - 1));
-    cancelled_.store(false, std::memory_order_relaxed);
     go_on();
   }
 
@@ -219,7 +198,6 @@ class Generator {
     if (finish_ == FinishReason::max_tokens || finish_ == FinishReason::capacity) go_on();
     stop_token_ = stopped ? std::optional(stop_token) : std::nullopt;
     sampler_.resume(stream, drawn);
-    cancelled_.store(false, std::memory_order_relaxed);
   }
 
   /// All tokens: fed and generated.
@@ -252,13 +230,20 @@ class Generator {
             {"seed", std::to_string(s.seed)}};
   }
 
-  void compute(std::span<const TokenId> tokens, LogitsWanted wanted) {
-    logits_.resize(session_.model().architecture().vocab_size);
+  /// Computes tokens and takes the logits after them; false, with nothing changed, if cancelled.
+  bool compute(std::span<const TokenId> tokens, const Progress& progress = {}) {
+    computed_.resize(session_.model().architecture().vocab_size);
     const Feed feed{row_, tokens, std::nullopt};
-    session_.forward({&feed, 1}, wanted, logits_);
+    if (!session_.forward_until(cancelled_, {&feed, 1}, LogitsWanted::last, computed_, progress))
+      return false;
+    logits_.swap(computed_);
+    return true;
   }
 
-  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+  std::nullopt_t end_cancelled() {
+    cancelled_.store(false, std::memory_order_relaxed);
+    return end(FinishReason::cancelled);
+  }
 
   void go_on() {
     finish_ = FinishReason::not_finished;
@@ -276,7 +261,7 @@ class Generator {
   Sampler sampler_;
   std::vector<TokenId> tokens_;
   std::vector<TokenId> pending_;  // chosen, not yet computed
-  std::vector<float> logits_;
+  std::vector<float> logits_, computed_;
   std::size_t generated_ = 0;
   FinishReason finish_ = FinishReason::not_finished;
   std::optional<TokenId> stop_token_;
