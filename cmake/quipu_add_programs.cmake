@@ -37,7 +37,8 @@ function(quipu_add_programs)
     if(program STREQUAL "atlas")
       # Knows the types and runs nothing: it is there before the kernels are compiled.
       target_link_libraries(${name} PRIVATE quipu::run)
-      target_include_directories(${name} PRIVATE $<TARGET_PROPERTY:${engine},INTERFACE_INCLUDE_DIRECTORIES>)
+      target_include_directories(${name} PRIVATE $<TARGET_PROPERTY:${engine},INTERFACE_INCLUDE_DIRECTORIES>
+                                 "${CMAKE_CURRENT_SOURCE_DIR}")  # for HEADER, as the engine has it
     else()
       target_link_libraries(${name} PRIVATE ${engine})
     endif()
