@@ -60,7 +60,9 @@ class ProfileReader {
   }
   [[noreturn]] void wrong(std::string_view key, const std::string& expected,
                           const JsonValue& found) const {
-    raise<FormatError>(std::string(file_) + ": profile field " + place_ + std::string(key) +
+    std::string field = place_ + std::string(key);
+    if (field.ends_with('.')) field.pop_back();  // the object itself
+    raise<FormatError>(std::string(file_) + ": profile" + (field.empty() ? "" : " field ") + field +
                        ": expected " + expected + ", found " + found.describe());
   }
 

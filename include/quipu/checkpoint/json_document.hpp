@@ -3,7 +3,7 @@
 //
 // The syntax is nlohmann/json's, used as an event parser; the tree is our own, because a document
 // object model that keeps the last of two equal keys, or that descends as deep as a file asks,
-// would hide damage. This is the only header that includes nlohmann/json.
+// would hide damage. (JSON that quipu writes is nlohmann/json's tree.)
 #pragma once
 
 #include <cstddef>
