@@ -289,8 +289,8 @@ class Conversion {
             ? vocabulary->source + " has " + std::to_string(vocabulary->tokens.size()) +
                   " tokens, the model " + std::to_string(size) + ": written without a tokenizer"
         : seed_ ? std::string("written without a tokenizer: the vocabulary has no room for bytes")
-                : std::string("written without a tokenizer: there is no tokenizer.model "
-                              "beside the weights"));
+                : std::string("written without a tokenizer: there is neither "
+                              "tokenizer.model nor tokenizer.json beside the weights"));
   }
 
   void write_folder(const std::string& out) {
