@@ -3,6 +3,7 @@
 option(QUIPU_FETCH_DEPENDENCIES "Fetch what find_package does not find" OFF)
 include(FetchContent)
 # What is found here is used by targets that a parent project links (CMake 3.24 on).
+set(quipu_targets_global "${CMAKE_FIND_PACKAGE_TARGETS_GLOBAL}")
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 
 # The typed side: Boost.Hana, headers only.
@@ -11,11 +12,11 @@ find_package(Boost 1.74 REQUIRED)
 # Running: Highway kernels, PCRE2 for pre-tokenizers, nlohmann/json for config.json and safetensors
 # headers, minizip for torch.save archives, threads.
 find_package(Threads REQUIRED)
-find_package(hwy CONFIG QUIET)
+find_package(hwy 1.0.3 CONFIG QUIET)
 if(NOT TARGET hwy::hwy)
   find_package(PkgConfig QUIET)
   if(PkgConfig_FOUND)
-    pkg_check_modules(QUIPU_HWY QUIET IMPORTED_TARGET GLOBAL libhwy)
+    pkg_check_modules(QUIPU_HWY QUIET IMPORTED_TARGET GLOBAL libhwy>=1.0.3)
     if(QUIPU_HWY_FOUND)
       add_library(hwy::hwy ALIAS PkgConfig::QUIPU_HWY)
     endif()
@@ -72,3 +73,5 @@ if(QUIPU_BUILD_BENCH)
     pkg_check_modules(QUIPU_OPENBLAS QUIET IMPORTED_TARGET openblas)
   endif()
 endif()
+# A user's own find_package calls are as they were before find_package(quipu).
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL "${quipu_targets_global}")
