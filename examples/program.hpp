@@ -1,21 +1,36 @@
-// What the programs share: the engine they are built for, exit codes, a progress bar, sizes and
+// What the programs share: command lines, exit codes, files of text, a progress bar, sizes and
 // times as people write them.
 #pragma once
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <new>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "quipu/shape/error.hpp"
 
 namespace program {
 
-/// 0: done; 1: a file or model is not usable; 2: the command line is not.
+constexpr const char* version = "quipu 0.1.0";
+
+/// 0: done; 1: it could not be done (a file or model is not usable, output cannot be written);
+/// 2: the command line is wrong.
 enum ExitCode : int { success = 0, failure = 1, usage = 2 };
 
 using Clock = std::chrono::steady_clock;
@@ -104,11 +119,20 @@ inline void check_signals() {
   if (caught_signal != 0) throw Interrupted{};
 }
 
+/// FileError if standard output could not take all that was written to it.
+inline void finish_output() {
+  if (!std::cout.flush() || std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    quipu::raise<quipu::FileError>("standard output: not all could be written");
+  }
+}
+
 /// Runs a program's body; errors become one line on stderr and an exit code.
 template <class Body>
 int run(const char* name, Body&& body) {
   try {
-    return body();
+    const int code = body();
+    finish_output();
+    return code;
   } catch (const Interrupted&) {
     say("{}: interrupted\n", name);
     std::signal(caught_signal, SIG_DFL);
@@ -120,10 +144,91 @@ int run(const char* name, Body&& body) {
   } catch (const quipu::Error& error) {
     say("{}: {}\n", name, error.what());
     return failure;
+  } catch (const std::system_error& error) {  // of fmt::print: standard output
+    say("{}: {}\n", name, error.what());
+    return failure;
+  } catch (const std::bad_alloc&) {
+    say("{}: there is not enough memory\n", name);
+    return failure;
   } catch (const std::exception& error) {
     say("{}: unexpected: {}\n", name, error.what());
     return failure;
   }
+}
+
+/// Reads the command line, to which it adds --version; what the program ends with at once (help or
+/// an error), or nothing. `check` may throw CLI::ParseError too.
+template <class Check>
+std::optional<int> parse(CLI::App& app, int argc, char** argv, Check&& check) {
+  app.set_version_flag("--version", std::string(version));
+  try {
+    app.parse(argc, argv);
+    check();
+  } catch (const CLI::ParseError& error) {
+    return run(app.get_name().c_str(), [&] { return app.exit(error) == 0 ? success : usage; });
+  }
+  return std::nullopt;
+}
+inline std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+  return parse(app, argc, argv, [] {});
+}
+
+/// The value of an option: an integer from `least` to `most`, refused as it was typed. (The parser
+/// alone wraps or clamps some that are out of range.)
+inline CLI::Validator integer(std::int64_t least, std::uint64_t most) {
+  return CLI::Validator(
+      [=](std::string& text) {
+        const char* const end = text.data() + text.size();
+        const bool negative = text.starts_with('-');
+        std::int64_t low = 0;
+        std::uint64_t high = 0;
+        const auto [at, error] = negative ? std::from_chars(text.data(), end, low)
+                                          : std::from_chars(text.data(), end, high);
+        const bool whole = error == std::errc{} && at == end;
+        if (whole &&
+            (negative ? low >= least
+                      : high <= most && (least <= 0 || high >= static_cast<std::uint64_t>(least))))
+          return std::string();
+        return fmt::format("expected an integer from {} to {}, found {}", least, most, text);
+      },
+      "");
+}
+/// Threads: 0 is as many as the process may use.
+inline CLI::Validator thread_count() { return integer(0, 4096); }
+
+/// All of a file of text, or of standard input for "-". FileError names it.
+inline std::string read_text(const std::string& path) {
+  if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    quipu::raise<quipu::FileError>(path + ": is a directory, expected a file of text");
+  std::ifstream in(path, std::ios::binary);
+  if (!in) quipu::raise<quipu::FileError>(path + ": cannot be opened: " + std::strerror(errno));
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  if (in.bad()) quipu::raise<quipu::FileError>(path + ": cannot be read");
+  return text;
+}
+
+/// ArgumentError if a file to be written is the checkpoint, or a file in its folder.
+inline void protect_checkpoint(const char* option, const std::string& out,
+                               const std::string& checkpoint) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;  // what is not there is not the same
+  const bool folder = fs::is_directory(checkpoint, ignored);
+  const fs::path of_checkpoint = folder ? fs::path(out).parent_path() / "." : fs::path(out);
+  if (!fs::exists(out, ignored) || !fs::equivalent(of_checkpoint, checkpoint, ignored)) return;
+  quipu::raise<quipu::ArgumentError>(
+      std::string(option) + ": " + out +
+      (folder ? " stands in the folder of the checkpoint" : " is the checkpoint"));
+}
+
+/// ArgumentError if there is a file of this name and `force` is not given.
+inline void refuse_existing(const char* option, const std::string& out, bool force) {
+  std::error_code ignored;
+  if (force || !std::filesystem::exists(out, ignored)) return;
+  quipu::raise<quipu::ArgumentError>(
+      std::string(option) + ": " + out +
+      ": there is a file of this name already (--force replaces it)");
 }
 
 }  // namespace program

@@ -319,11 +319,7 @@ int main(int argc, char** argv) {
       "quipu-bench");
   CLI::App* verifying = app.add_subcommand("verify", "Hold the sources against your own checkouts");
   common(*verifying);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? program::success : program::usage;
-  }
+  if (const auto code = program::parse(app, argc, argv)) return *code;
   return program::run(QUIPU_PROGRAM_NAME, [&] {
     auto given = [&](const char* option) {
       const CLI::Option* inner = verifying->get_option_no_throw(option);

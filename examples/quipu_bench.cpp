@@ -127,9 +127,7 @@ struct AccuracyOptions {
 };
 
 int run_accuracy(const AccuracyOptions& o, const Output& out) {
-  std::ifstream in(o.text_file, std::ios::binary);
-  if (!in) quipu::raise<quipu::FileError>(o.text_file + ": cannot be opened");
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const std::string text = program::read_text(o.text_file);
   quipu::LoadOptions load;
   load.model = o.model;
   load.threads = o.threads;
@@ -183,8 +181,8 @@ int main(int argc, char** argv) {
   bench::SpeedOptions speed;
   const auto formats = CLI::IsMember({"f32", "int8"});
   const auto caches = CLI::IsMember({"f32", "bf16"});
-  auto* file =
-      app.add_option("-m,--model-file", speed.file, "Checkpoint to measure")->type_name("FILE");
+  auto* file = app.add_option("-m,--model,--model-file", speed.file, "Checkpoint to measure")
+                   ->type_name("FILE");
   list(app, "-p,--prompt", speed.prompts, "Tokens of a prompt computed at once; 0: none");
   list(app, "-n,--predict", speed.predicts, "Tokens decoded one by one; 0: none");
   list(app, "-d,--depth", speed.depths, "Positions before them");
@@ -199,7 +197,7 @@ int main(int argc, char** argv) {
   app.add_option("--chunk", speed.chunk, "Prompt tokens computed in one pass")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--model", speed.model, "Name of the compiled-in model [by the file]");
+  app.add_option("--as", speed.model, "Name of the compiled-in model [by the file]");
   app.add_flag("--in-place", speed.in_place, "Use the weights in the mapped file, unpacked");
   app.add_option("--against", speed.against,
                  "llama.cpp: runs llama-cpp-python on the same file, in turns")
@@ -232,7 +230,7 @@ int main(int argc, char** argv) {
 
   ProfileOptions profile;
   auto* profile_app = app.add_subcommand("profile", "Where the time of a pass goes");
-  profile_app->add_option("-m,--model-file", profile.file, "Checkpoint")
+  profile_app->add_option("-m,--model,--model-file", profile.file, "Checkpoint")
       ->required()
       ->type_name("FILE");
   profile_app->add_option("-d,--depth", profile.depth, "Positions before the pass")
@@ -254,7 +252,7 @@ int main(int argc, char** argv) {
       ->check(formats)
       ->capture_default_str();
   profile_app->add_option("--cache", profile.cache)->check(caches)->capture_default_str();
-  profile_app->add_option("--model", profile.model, "Name of the compiled-in model [by the file]");
+  profile_app->add_option("--as", profile.model, "Name of the compiled-in model [by the file]");
   profile_app->add_option("--out", out.file, "Writes the profile of every component as JSON")
       ->type_name("FILE");
   add_output(*profile_app, out);
@@ -262,7 +260,7 @@ int main(int argc, char** argv) {
   AccuracyOptions accuracy;
   auto* accuracy_app =
       app.add_subcommand("accuracy", "What faster number formats cost, against float32");
-  accuracy_app->add_option("-m,--model-file", accuracy.file, "Checkpoint")
+  accuracy_app->add_option("-m,--model,--model-file", accuracy.file, "Checkpoint")
       ->required()
       ->type_name("FILE");
   accuracy_app->add_option("-f,--file", accuracy.text_file, "Text")->required()->type_name("FILE");
@@ -271,21 +269,17 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   accuracy_app->add_option("-t,--threads", accuracy.threads,
                            "Threads [as many as the process may use]");
-  accuracy_app->add_option("--model", accuracy.model,
-                           "Name of the compiled-in model [by the file]");
+  accuracy_app->add_option("--as", accuracy.model, "Name of the compiled-in model [by the file]");
   add_output(*accuracy_app, out);
 
   app.require_subcommand(0, 1);
-  try {
-    app.parse(argc, argv);
+  const auto complete = [&] {
     if (app.get_subcommands().empty() && file->count() == 0)
       throw CLI::RequiredError("--model-file");
     if (*roofline_app && roofline.model.empty() && roofline_file.empty())
       throw CLI::RequiredError("--model or --model-file");
-  } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? program::success : program::usage;
-  }
+  };
+  if (const auto code = program::parse(app, argc, argv, complete)) return *code;
   return program::run(QUIPU_PROGRAM_NAME, [&] {
     if (*roofline_app) return run_roofline(roofline, roofline_file, out);
     if (*profile_app) return run_profile(profile, out);

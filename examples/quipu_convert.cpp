@@ -141,8 +141,9 @@ int main(int argc, char** argv) {
                  "Another one for the output matrix (or the embedding that serves as it), for "
                  "which q6_k or q8_0 is usual [--type]")
       ->check(CLI::IsMember(types));
-  app.add_option("-t,--threads", a.threads, "Threads [as many as the process may use]");
-  app.add_option("--model", a.model,
+  app.add_option("-t,--threads", a.threads, "Threads [as many as the process may use]")
+      ->check(program::thread_count());
+  app.add_option("--as", a.model,
                  "Name of the compiled-in model [chosen by the file's configuration]");
   app.add_option("--parts", a.parts,
                  "Model-parallel parts that --to meta cuts the weights into [1]")
@@ -153,11 +154,6 @@ int main(int argc, char** argv) {
       ->type_name("MODEL");
   app.add_option("--seed", a.seed, "Seed of --generate [1]");
   app.add_flag("--force", a.force, "Replace an existing file");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? program::success : program::usage;
-  }
+  if (const auto code = program::parse(app, argc, argv)) return *code;
   return program::run(QUIPU_PROGRAM_NAME, [&] { return convert(a); });
 }

@@ -5,13 +5,16 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
-#include <iterator>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <random>
 
 #include "program.hpp"
 #include "quipu/checkpoint/atomic_file.hpp"
+#include "quipu/checkpoint/open_checkpoint.hpp"
+#include "quipu/engine/model_choice.hpp"
 #include "quipu/engine/profile.hpp"
 #include "quipu/generate/generator.hpp"
 #include "quipu/generate/stop_text.hpp"
@@ -21,42 +24,30 @@
 namespace {
 
 struct Arguments {
-  std::string file, prompt, prompt_file, model, system, profile, cache = "f32", activations = "f32",
-                                                                 mode = "f32";
+  std::string file, prompt, prompt_file, model, system, profile, save, resume,
+      cache = "f32", activations = "f32", mode = "f32";
   std::int64_t max_tokens = 256;  // -1: no limit
   std::optional<std::size_t> context;
   std::size_t threads = 0, ranks = 1, chunk = 512;
-  std::optional<std::uint64_t> seed;
+  std::string seed = "-1";  // of any 64 bits, or -1: random
   quipu::SamplingSettings sampling{.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .seed = 0};
   std::vector<quipu::TokenId> stop_ids;
   std::vector<std::string> stop_strings;
   bool chat = false, log_probabilities = false, json = false, in_place = false, ignore_stop = false,
        reference_rope = false, special = false;
+  std::function<bool(const char*)> given;  // whether an option stands on the command line
 };
 
-std::string read_all(const std::string& path) {
-  std::string text;
-  if (path == "-") {
-    text.assign(std::istreambuf_iterator<char>(std::cin), {});
-  } else {
-    std::ifstream in(path, std::ios::binary);
-    if (!in) quipu::raise<quipu::FileError>(path + ": cannot be opened: " + std::strerror(errno));
-    if (std::filesystem::is_directory(path))
-      quipu::raise<quipu::FileError>(path + ": is a directory");
-    text.assign(std::istreambuf_iterator<char>(in), {});
-  }
-  return text;
-}
-
-/// -p, or the file of -f, or standard input if it is no terminal. ArgumentError if that is empty.
+/// -p, or the file of -f, or standard input if it is no terminal; what is resumed needs none.
+/// ArgumentError if that is empty.
 std::string prompt_text(const Arguments& a) {
   std::string text = a.prompt;
   if (!a.prompt_file.empty()) {
-    text = read_all(a.prompt_file);
-  } else if (a.prompt.empty() && isatty(0) == 0) {
-    text = read_all("-");
+    text = program::read_text(a.prompt_file);
+  } else if (a.prompt.empty() && a.resume.empty() && isatty(0) == 0) {
+    text = program::read_text("-");
   }
-  if (text.empty()) {
+  if (text.empty() && a.resume.empty()) {
     quipu::raise<quipu::ArgumentError>(
         "the prompt is empty: give -p TEXT, -f FILE or text on standard input");
   }
@@ -67,6 +58,7 @@ std::vector<quipu::TokenId> prompt_tokens(const Arguments& a, const std::string&
                                           const quipu::Tokenizer& tokenizer) {
   if (!a.chat) {
     quipu::EncodeOptions options = tokenizer.prompt_options();
+    if (!a.resume.empty()) options.bos = false;  // the text goes on
     if (a.special) options.allowed_special = quipu::SpecialSet::all();
     return tokenizer.encode(text, options);
   }
@@ -79,8 +71,7 @@ std::vector<quipu::TokenId> prompt_tokens(const Arguments& a, const std::string&
 
 /// Positions of the context: -c; 0: as many as the model was trained for; by default those, but no
 /// more than 4096, since the cache of a long context takes many GB.
-std::size_t capacity(const Arguments& a, const quipu::Model& model) {
-  const auto own = model.context_length();
+std::size_t capacity(const Arguments& a, const std::optional<std::size_t>& own) {
   if (a.context == 0u && !own) {
     quipu::raise<quipu::ArgumentError>(
         "-c 0 is the model's own context, which the checkpoint does not state: give a number");
@@ -89,22 +80,49 @@ std::size_t capacity(const Arguments& a, const quipu::Model& model) {
   return a.context.value_or((std::min<std::size_t>)(4096, own.value_or(4096)));
 }
 
-quipu::SessionOptions session_options(const Arguments& a, const quipu::Model& model) {
+/// ArgumentError for a context whose cache cannot be had.
+quipu::SessionOptions session_options(const Arguments& a,
+                                      const quipu::ArchitectureFacts& architecture,
+                                      const std::optional<std::size_t>& own_context) {
   quipu::SessionOptions options;
-  options.capacity = capacity(a, model);
+  options.capacity = capacity(a, own_context);
   options.chunk = (std::min)(a.chunk, options.capacity);
   options.cache = a.cache == "bf16" ? quipu::ElementType::bf16 : quipu::ElementType::f32;
   options.activations =
       a.activations == "int8" ? quipu::ActivationMode::int8 : quipu::ActivationMode::f32;
   options.mode = a.mode == "bf16" ? quipu::NumericMode::bf16 : quipu::NumericMode::f32;
+  try {
+    quipu::KvCache(quipu::Session::cache_shape(architecture, options));  // no page of it is touched
+  } catch (const quipu::SizeError& error) {
+    quipu::raise<quipu::ArgumentError>(fmt::format(
+        "-c: a context of {} positions cannot be had: {}", options.capacity, error.what()));
+  }
   return options;
 }
 
+/// Those of the command line; what it leaves open is as it was saved, or else random. (The restore
+/// refuses what it states otherwise.)
+quipu::SamplingSettings sampling_settings(const Arguments& a, std::span<const std::byte> saved) {
+  quipu::SamplingSettings s = a.sampling;
+  if (!saved.empty()) {
+    const quipu::SamplingSettings was = quipu::Generator::saved_sampling(saved, a.resume);
+    if (!a.given("--temp")) s.temperature = was.temperature;
+    if (!a.given("--top-k")) s.top_k = was.top_k;
+    if (!a.given("--top-p")) s.top_p = was.top_p;
+    s.seed = was.seed;
+  } else {
+    s.seed = std::random_device{}();
+  }
+  if (a.seed != "-1") std::from_chars(a.seed.data(), a.seed.data() + a.seed.size(), s.seed);
+  quipu::validate(s);
+  return s;
+}
+
 quipu::GenerationSettings generation_settings(const Arguments& a,
+                                              const quipu::SamplingSettings& sampling,
                                               const quipu::Tokenizer& tokenizer) {
-  quipu::GenerationSettings settings{.sampling = a.sampling, .stop_ids = a.stop_ids};
+  quipu::GenerationSettings settings{.sampling = sampling, .stop_ids = a.stop_ids};
   if (a.max_tokens >= 0) settings.max_tokens = static_cast<std::size_t>(a.max_tokens);
-  settings.sampling.seed = a.seed ? *a.seed : std::random_device{}();
   if (!a.ignore_stop) {
     settings.stop_ids.insert(settings.stop_ids.end(), tokenizer.stop_ids().begin(),
                              tokenizer.stop_ids().end());
@@ -132,6 +150,7 @@ void print_start(const Arguments& a, const quipu::Model& model,
   program::say("seed     {}\n\n", seed);
 }
 
+constexpr std::uint64_t most_positions = (std::numeric_limits<std::int32_t>::max)();
 constexpr int exit_interrupted = 130;  // as shells have it: 128 and the number of SIGINT
 
 // The generator that Ctrl-C ends; a second Ctrl-C ends the process.
@@ -190,16 +209,21 @@ void write_profile(const std::string& path, const quipu::Session& session,
 
 int generate(const Arguments& a) {
   using program::Clock;
-  quipu::validate(a.sampling);
-  if (a.max_tokens < -1) {
-    quipu::raise<quipu::ArgumentError>(
-        fmt::format("-n: expected a count or -1 (no limit), found {}", a.max_tokens));
+  if (a.chat && !a.resume.empty()) {
+    quipu::raise<quipu::ArgumentError>("--resume: what -p adds goes on as text, not with --chat");
   }
   if (a.log_probabilities && !a.json) {
     quipu::raise<quipu::ArgumentError>("--logprobs: they are part of the object of --json");
   }
   quipu::StopText{a.stop_strings};  // refuses what it cannot take
+  for (const auto& [option, out] :
+       {std::pair("--save", a.save), std::pair("--profile", a.profile)}) {
+    if (!out.empty()) program::protect_checkpoint(option, out, a.file);
+  }
   const std::string text = prompt_text(a);
+  const std::vector<std::byte> saved =
+      a.resume.empty() ? std::vector<std::byte>() : quipu::read_state(a.resume);
+  const quipu::SamplingSettings sampling = sampling_settings(a, saved);
   const auto load_start = Clock::now();
   program::ProgressBar bar;
   const quipu::Progress progress = [&](std::string_view what, std::size_t done, std::size_t total) {
@@ -212,11 +236,18 @@ int generate(const Arguments& a) {
   load.pack = !a.in_place;
   load.reference_rope = a.reference_rope;
   load.progress = progress;
-  const quipu::Model model = QUIPU_ENGINE::engine().load(a.file, load);
+  const quipu::Engine& engine = QUIPU_ENGINE::engine();
+  quipu::Checkpoint file = quipu::open_checkpoint(a.file);
+  // Before the weights are loaded, which may take a while.
+  const quipu::ModelEntry& entry =
+      quipu::choose_model(engine.models(), file.facts, a.file, a.model);
+  const quipu::SessionOptions options =
+      session_options(a, entry.architecture, file.facts.context_length);
+  const quipu::Model model = engine.load(std::move(file), load);
   const quipu::Tokenizer& tokenizer = model.tokenizer();
-  const std::vector<quipu::TokenId> prompt = prompt_tokens(a, text, tokenizer);
-  const quipu::SessionOptions options = session_options(a, model);
-  if (prompt.empty()) {
+  std::vector<quipu::TokenId> prompt;
+  if (!text.empty()) prompt = prompt_tokens(a, text, tokenizer);
+  if (prompt.empty() && a.resume.empty()) {
     quipu::raise<quipu::ArgumentError>(
         "the prompt has no tokens: the vocabulary has none for any of its bytes");
   }
@@ -225,7 +256,7 @@ int generate(const Arguments& a) {
         fmt::format("the prompt has {} tokens, the context {} positions (-c)", prompt.size(),
                     options.capacity));
   }
-  const quipu::GenerationSettings settings = generation_settings(a, tokenizer);
+  const quipu::GenerationSettings settings = generation_settings(a, sampling, tokenizer);
   print_start(a, model, options, settings.sampling.seed);
   quipu::Session session(model, options);
   const double load_seconds = program::seconds_since(load_start);
@@ -235,10 +266,14 @@ int generate(const Arguments& a) {
   std::signal(SIGINT, on_interrupt);
   const auto prompt_start = Clock::now();
   std::size_t computed = 0;  // fewer than the prompt has if Ctrl-C ends it
-  generator.feed(prompt, [&](std::string_view what, std::size_t done, std::size_t total) {
-    computed = done;
-    progress(what, done, total);
-  });
+  if (!saved.empty()) generator.restore(saved, a.resume);
+  const std::size_t resumed = generator.tokens().size();
+  if (!prompt.empty()) {
+    generator.feed(prompt, [&](std::string_view what, std::size_t done, std::size_t total) {
+      computed = done;
+      progress(what, done, total);
+    });
+  }
   const double prompt_seconds = program::seconds_since(prompt_start);
   quipu::PassTimes pass_times;
   if (!a.profile.empty()) session.set_profile(pass_times.hook());
@@ -246,6 +281,7 @@ int generate(const Arguments& a) {
   const Output out = generate_text(a, tokenizer, generator);
   const double seconds = program::seconds_since(start);
   running = nullptr;
+  if (!a.save.empty()) quipu::write_state(a.save, generator.save());
 
   const auto rate = [](std::size_t n, double s) {
     return s > 0 ? static_cast<double>(n) / s : 0.0;
@@ -265,6 +301,7 @@ int generate(const Arguments& a) {
                                    {"scratch_bytes", session.scratch_bytes()},
                                    {"weight_bytes", model.weights().weight_bytes},
                                    {"seed", settings.sampling.seed},
+                                   {"resumed_tokens", resumed},
                                    {"prompt_ids", prompt},
                                    {"ids", out.ids},
                                    {"text", out.text},
@@ -284,9 +321,6 @@ int generate(const Arguments& a) {
                computed, prompt_seconds, rate(computed, prompt_seconds));
   program::say("generate {} tokens, {:.2f} s, {:.1f} tokens/s ({})\n", out.ids.size(), seconds,
                rate(passes, seconds), quipu::name(generator.finish_reason()));
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout) {
-    quipu::raise<quipu::FileError>("standard output: not all could be written");
-  }
   return generator.finish_reason() == quipu::FinishReason::cancelled ? exit_interrupted
                                                                      : program::success;
 }
@@ -305,13 +339,16 @@ int main(int argc, char** argv) {
       " -m model.gguf --chat -p \"What is a quipu?\" --temp 0\n"
       "  " QUIPU_PROGRAM_NAME
       " -m model.gguf -f prompt.txt -c 2048 -s 42 --json\n"
+      "  " QUIPU_PROGRAM_NAME
+      " -m model.gguf -p \"Once\" -n 100 --save s.state, then -m model.gguf --resume s.state -n "
+      "100\n"
       "Without -p and -f the prompt is standard input. Ctrl-C ends the generation, a second one "
       "the\n"
       "program.\n"
       "Exit codes: 0 done, 1 a file or model is not usable, 2 the command line is not, 130 ended "
       "by\n"
       "Ctrl-C.");
-  app.add_option("-m,--model-file", a.file,
+  app.add_option("-m,--model,--model-file", a.file,
                  "Checkpoint: a .gguf, .safetensors or .pth file, or a directory")
       ->required()
       ->type_name("FILE");
@@ -320,16 +357,22 @@ int main(int argc, char** argv) {
       ->excludes(prompt);
   app.add_option("-n,--predict", a.max_tokens,
                  "Most tokens to generate; -1: until a stop token or the end of the context")
+      ->check(program::integer(-1, (std::numeric_limits<std::int64_t>::max)()))
       ->capture_default_str();
   app.add_option("-c,--ctx-size", a.context,
-                 "Positions of the context; 0: the model's own [4096, or the model's if less]");
-  app.add_option("-t,--threads", a.threads, "Threads [as many as the process may use]");
+                 "Positions of the context; 0: the model's own [4096, or the model's if less]")
+      ->check(program::integer(0, most_positions));
+  app.add_option("-t,--threads", a.threads, "Threads [as many as the process may use]")
+      ->check(program::thread_count());
   app.add_option("--ranks", a.ranks,
                  "Model-parallel ranks, which share the threads (of those compiled in)")
       ->capture_default_str();
   app.add_option("-b,--batch-size", a.chunk, "Prompt tokens computed in one pass")
+      ->check(program::integer(1, most_positions))
       ->capture_default_str();
-  app.add_option("-s,--seed", a.seed, "Seed of the sampling [random, printed]");
+  app.add_option("-s,--seed", a.seed, "Seed of the sampling; -1: random, printed")
+      ->check(program::integer(-1, (std::numeric_limits<std::uint64_t>::max)()))
+      ->capture_default_str();
   app.add_option("--temp", a.sampling.temperature, "Temperature; 0 is greedy")
       ->capture_default_str();
   app.add_option("--top-k", a.sampling.top_k, "Only the k likeliest tokens; 0: all")
@@ -339,6 +382,7 @@ int main(int argc, char** argv) {
   app.add_flag("--chat", a.chat, "The prompt is a user's message, in the chat format of the file");
   app.add_option("--system", a.system, "With --chat: the system message");
   app.add_option("--stop-id", a.stop_ids, "A token id that ends the generation; may be repeated")
+      ->check(program::integer(0, (std::numeric_limits<quipu::TokenId>::max)()))
       ->allow_extra_args(false);
   app.add_option("-r,--stop", a.stop_strings,
                  "A text that ends the generation and is not shown; may be repeated")
@@ -346,7 +390,7 @@ int main(int argc, char** argv) {
   app.add_flag("--ignore-eos", a.ignore_stop, "Do not end at the model's own stop tokens");
   app.add_flag("--special", a.special,
                "Special tokens in the prompt become ids, generated ones are shown");
-  app.add_option("--model", a.model,
+  app.add_option("--as", a.model,
                  "Name of the compiled-in model [chosen by the file's configuration]");
   app.add_option("--cache", a.cache, "Element type of the KV cache")
       ->check(CLI::IsMember({"f32", "bf16"}))
@@ -361,18 +405,18 @@ int main(int argc, char** argv) {
                "Use the weights in the mapped file instead of packing them");
   app.add_flag("--reference-rope", a.reference_rope,
                "Scale rotary frequencies by 8 as the pinned reference does for every model");
+  app.add_option("--save", a.save, "Write the state at the end, for --resume")->type_name("FILE");
+  app.add_option("--resume", a.resume,
+                 "Go on where --save was written, bit-equal, with the same model, cache, mode and "
+                 "activations; -p and -f add text, the sampling stays")
+      ->type_name("FILE");
   app.add_option("--profile", a.profile,
                  "Write where the time of the decode passes went, as JSON; slows them a little")
       ->type_name("FILE");
   app.add_flag("--json", a.json, "One JSON object on stdout instead of the text");
   app.add_flag("--logprobs", a.log_probabilities,
                "With --json: the log-probability of each generated token");
-  app.set_version_flag("--version", std::string("quipu 0.1.0"));
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? program::success : program::usage;
-  }
+  a.given = [&app](const char* option) { return app.count(option) > 0; };
+  if (const auto code = program::parse(app, argc, argv)) return *code;
   return program::run(QUIPU_PROGRAM_NAME, [&] { return generate(a); });
 }

@@ -1,6 +1,7 @@
 // quipu-inspect: what is in a checkpoint, counted independently of the type, and whether both
 // agree.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -18,6 +19,7 @@ struct Row {
   std::size_t elements = 0, bytes = 0;
   std::string verdict;  // "ok", or how it differs from the type
   bool panels = false;  // of a packed file
+  bool disagrees = false;
 };
 
 std::string shape_text(const std::vector<std::size_t>& extents) {
@@ -85,18 +87,17 @@ int inspect(const std::string& path, const std::string& wanted, bool as_json) {
                     : entry != nullptr  ? "the type has no such tensor"
                                         : "";
     }
-    if (entry != nullptr && row.verdict != "ok" && row.verdict != "auxiliary" &&
-        slot == slots.end())
-      agree = false;
-    if (slot != slots.end() && row.verdict != "ok" && !slot->second->shares_embedding)
-      agree = false;
+    row.disagrees = (entry != nullptr && row.verdict != "ok" && row.verdict != "auxiliary" &&
+                     slot == slots.end()) ||
+                    (slot != slots.end() && row.verdict != "ok" && !slot->second->shares_embedding);
+    agree = agree && !row.disagrees;
     seen[record.name] = true;
     rows.push_back(std::move(row));
   }
   for (const auto& [name, slot] : slots) {
     if (seen.contains(name) || slot->shares_embedding) continue;
     rows.push_back({name, quipu::detail::shape_text(slot->out, slot->in, slot->vector), "", 0, 0,
-                    "missing in the file"});
+                    "missing in the file", false, true});
     agree = false;
   }
   if (entry != nullptr && counted != entry->parameters) agree = false;
@@ -150,10 +151,11 @@ int inspect(const std::string& path, const std::string& wanted, bool as_json) {
   for (const Row& row : rows) width = (std::max)(width, row.name.size());
   fmt::print("{:{}}  {:>16}  {:>6}  {:>14}  {:>14}  against the type\n", "tensor", width, "shape",
              "type", "elements", "bytes");
-  for (const Row& row : rows) {
+  const auto print_row = [width](const Row& row) {
     fmt::print("{:{}}  {:>16}  {:>6}  {:>14}  {:>14}  {}\n", row.name, width, row.shape, row.type,
                program::grouped(row.elements), program::grouped(row.bytes), row.verdict);
-  }
+  };
+  for (const Row& row : rows) print_row(row);
   fmt::print("\n{} tensors, {}\n", rows.size(), program::bytes_text(bytes));
   if (file.format == quipu::FileFormat::packed) {
     fmt::print("packed for the kernels: layout {}, panels of {} outputs\n",
@@ -169,6 +171,14 @@ int inspect(const std::string& path, const std::string& wanted, bool as_json) {
                entry->name, program::grouped(entry->parameters),
                agree ? "file and type agree, tensor by tensor" : "file and type DISAGREE");
     if (!refusal.empty()) fmt::print("it would not be loaded: {}\n", refusal);
+    // Once more, where they are seen without searching hundreds of rows.
+    if (!agree)
+      fmt::print(
+          "\n{} tensors disagree\n",
+          std::count_if(rows.begin(), rows.end(), [](const Row& row) { return row.disagrees; }));
+    for (const Row& row : rows) {
+      if (row.disagrees) print_row(row);
+    }
   }
   return agree ? program::success : program::failure;
 }
@@ -192,14 +202,9 @@ int main(int argc, char** argv) {
   app.add_option("file", path, "Checkpoint: a .gguf, .safetensors or .pth file, or a directory")
       ->required()
       ->type_name("FILE");
-  app.add_option("--model", wanted,
+  app.add_option("--as", wanted,
                  "Name of the compiled-in model [chosen by the file's configuration]");
   app.add_flag("--json", as_json, "JSON on stdout");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? program::success : program::usage;
-  }
+  if (const auto code = program::parse(app, argc, argv)) return *code;
   return program::run(QUIPU_PROGRAM_NAME, [&] { return inspect(path, wanted, as_json); });
 }

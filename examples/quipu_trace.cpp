@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "program.hpp"
+#include "quipu/checkpoint/open_checkpoint.hpp"
+#include "quipu/engine/model_choice.hpp"
 #include "quipu/engine/trace_writer.hpp"
 #include QUIPU_ENGINE_HEADER
 
@@ -19,7 +21,7 @@ struct Arguments {
   std::vector<std::string> tokens, select;
   std::optional<std::size_t> start_pos;
   std::size_t chunk = 512, threads = 0, ranks = 1;
-  bool stats = false, in_place = false, reference_rope = false;
+  bool stats = false, force = false, in_place = false, reference_rope = false;
 };
 
 // "1,2,3;4,5,6": sequences of token ids.
@@ -63,11 +65,10 @@ std::int64_t integer(const nlohmann::json& value, const std::string& what, std::
 }
 
 std::vector<quipu::TracePhase> read_phases(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) quipu::raise<quipu::FileError>(path + ": cannot be opened: " + std::strerror(errno));
+  const std::string text = program::read_text(path);
   std::vector<quipu::TracePhase> phases;
   try {
-    for (const auto& entry : nlohmann::json::parse(in)) {
+    for (const auto& entry : nlohmann::json::parse(text)) {
       quipu::TracePhase phase;
       phase.name = entry.at("name");
       const std::string what = path + ": phase \"" + phase.name + "\": ";
@@ -107,6 +108,8 @@ void print_statistics(const quipu::TraceRecorder& recorder) {
   }
 }
 
+constexpr std::uint64_t most_positions = (std::numeric_limits<std::int32_t>::max)();
+
 int trace(const Arguments& a) {
   const bool bf16 = a.mode == "bf16";
   const int sources = int{!a.tokens.empty()} + int{!a.phases.empty()} + int{!a.prompt.empty()};
@@ -119,6 +122,10 @@ int trace(const Arguments& a) {
   }
   if (a.out.empty() && !a.stats) {
     quipu::raise<quipu::ArgumentError>("give --out FILE.safetensors, or --stats, or both");
+  }
+  if (!a.out.empty()) {
+    program::protect_checkpoint("--out", a.out, a.file);
+    program::refuse_existing("--out", a.out, a.force);
   }
   program::ProgressBar bar;
   quipu::LoadOptions load;
@@ -136,7 +143,16 @@ int trace(const Arguments& a) {
   } else {
     phases.push_back({"", parse_tokens(a.tokens), a.start_pos});
   }
-  const quipu::Model model = QUIPU_ENGINE::engine().load(a.file, load);
+  const quipu::Engine& engine = QUIPU_ENGINE::engine();
+  quipu::Checkpoint file = quipu::open_checkpoint(a.file);
+  {  // before the weights are loaded, which may take a while
+    quipu::TraceSelection selection(a.select);
+    const std::size_t layers =
+        quipu::choose_model(engine.models(), file.facts, a.file, a.model).architecture.n_layers;
+    for (const std::string& id : quipu::trace_ids(layers)) selection.wants(id);
+    selection.check_used();
+  }
+  const quipu::Model model = engine.load(std::move(file), load);
   if (!a.prompt.empty()) {
     const quipu::Tokenizer& tokenizer = model.tokenizer();
     phases[0].rows = {tokenizer.encode(a.prompt, tokenizer.prompt_options())};
@@ -223,7 +239,7 @@ int main(int argc, char** argv) {
       "Exit codes: 0 done, 1 a file or model is not usable or a tensor is not finite, 2 the "
       "command\n"
       "line is not.");
-  app.add_option("-m,--model-file", a.file,
+  app.add_option("-m,--model,--model-file", a.file,
                  "Checkpoint: a .gguf, .safetensors or .pth file, or a directory")
       ->required()
       ->type_name("FILE");
@@ -237,11 +253,12 @@ int main(int argc, char** argv) {
                  "Position of the first token; the cache before it holds zeros [0]")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--chunk", a.chunk, "Positions of a sequence computed in one pass (same results)")
-      ->check(CLI::PositiveNumber)
+      ->check(program::integer(1, most_positions))
       ->capture_default_str();
   app.add_option("--select", a.select, "Ids or patterns of the tensors wanted [all]")
       ->delimiter(',');
   app.add_option("-o,--out", a.out, "File to write")->type_name("FILE.safetensors");
+  app.add_flag("--force", a.force, "Replace an existing file (never one of the checkpoint)");
   app.add_flag("--stats", a.stats, "Least, largest, mean and finiteness of each tensor on stdout");
   app.add_option(
          "--mode", a.mode,
@@ -254,23 +271,19 @@ int main(int argc, char** argv) {
   app.add_option("--activations", a.activations, "Input of products with block-quantised weights")
       ->check(CLI::IsMember({"f32", "int8"}))
       ->capture_default_str();
-  app.add_option("-t,--threads", a.threads, "Threads [as many as the process may use]");
+  app.add_option("-t,--threads", a.threads, "Threads [as many as the process may use]")
+      ->check(program::thread_count());
   app.add_option(
          "--ranks", a.ranks,
          "Model-parallel ranks, which share the threads (of those compiled in); tensors are "
          "whole")
       ->capture_default_str();
-  app.add_option("--model", a.model,
+  app.add_option("--as", a.model,
                  "Name of the compiled-in model [chosen by the file's configuration]");
   app.add_flag("--in-place", a.in_place,
                "Use the weights in the mapped file instead of packing them");
   app.add_flag("--reference-rope", a.reference_rope,
                "Scale rotary frequencies by 8 as the pinned reference does for every model");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? program::success : program::usage;
-  }
+  if (const auto code = program::parse(app, argc, argv)) return *code;
   return program::run(QUIPU_PROGRAM_NAME, [&] { return trace(a); });
 }

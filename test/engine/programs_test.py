@@ -83,6 +83,17 @@ class CommandLine(unittest.TestCase):
                 for word in words:
                     self.assertIn(word, err)
 
+    def test_versions_and_directories(self):
+        for program in (TRACE, CONVERT):
+            self.assertRegex(run(program, "--version")[1], r"^quipu \d+\.\d+")
+        code, _, err = run(TRACE, "-m", "x.gguf", "--stats", "--phases", tempfile.gettempdir())
+        self.assertEqual(code, 1)
+        self.assertIn(tempfile.gettempdir() + ": is a directory", err)
+        for wrong in (["--chunk", "0"], ["-t", "-1"]):
+            code, _, err = run(TRACE, "-m", "x.gguf", "--stats", "--tokens", "1", *wrong)
+            self.assertEqual(code, 2)
+            self.assertIn("expected an integer from", err)
+
     def test_missing_files_are_one_and_named(self):
         for arguments in ([TRACE, "-m", "no/such.gguf", "--stats", "--tokens", "1"],
                           [CONVERT, "no/such.gguf", "y.gguf"]):
@@ -112,11 +123,36 @@ class GeneratedModel(InFolder):
         self.assertIn("every value kept", err)
         stats = []
         for file in (plain, packed):
-            code, text, err = run(TRACE, "-m", file, "--tokens", "1,2,3", "--stats")
+            code, text, err = run(TRACE, "--model", file, "--tokens", "1,2,3", "--stats")
             self.assertEqual(code, 0, err)
             self.assertGreater(len(text.splitlines()), 50)
             stats.append(text)
         self.assertEqual(stats[0], stats[1])
+
+        # What is there is replaced only by request, the checkpoint never.
+        trace = [TRACE, "-m", plain, "--tokens", "1", "--select", "norm", "--out"]
+        out = self.path / "t.safetensors"
+        self.assertEqual(run(*trace, out)[0], 0)
+        code, _, err = run(*trace, out)
+        self.assertEqual(code, 2)
+        self.assertIn("there is a file of this name already", err)
+        self.assertEqual(run(*trace, out, "--force")[0], 0)
+        before = plain.read_bytes()
+        code, _, err = run(*trace, plain, "--force")
+        self.assertEqual(code, 2)
+        self.assertIn("is the checkpoint", err)
+        self.assertEqual(plain.read_bytes(), before)
+
+        # A pattern that fits nothing is refused before the weights are loaded.
+        code, _, err = run(TRACE, "-m", plain, "--tokens", "1", "--stats", "--select", "layers.9.h")
+        self.assertEqual(code, 2)
+        self.assertIn('no tensor has an id like "layers.9.h"', err)
+        self.assertNotIn("running", err)
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([TRACE, "-m", plain, "--tokens", "1", "--stats"], stdout=full,
+                                  stderr=subprocess.PIPE, timeout=300)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"No space left", done.stderr)
 
     def test_an_interrupted_conversion_leaves_nothing(self):
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -193,7 +229,7 @@ class RealModel(InFolder):
         for file in (MODEL, copy):
             trace = self.path / "t.safetensors"
             code, _, err = run(TRACE, "-m", file, "--phases", phases, "--select", "logits",
-                               "--out", trace)
+                               "--out", trace, "--force")
             self.assertEqual(code, 0, err)
             header = read_header(trace)
             self.assertEqual(header["decode/start_pos"]["shape"], [1])

@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PROGRAM = sys.argv.pop(1)
@@ -126,9 +127,17 @@ class Generate(unittest.TestCase):
         self.assertRegex(self.run_program("--version", model=False)[0], r"^quipu \d+\.\d+")
 
     def test_a_wrong_command_line_is_code_2_and_one_message(self):
-        self.refused(2, "--model-file is required", model=False)
+        self.refused(2, "--model is required", model=False)
         self.refused(2, "--no-such-flag", "-p", "a", "--no-such-flag")
-        self.refused(2, "-n: expected a count or -1 (no limit), found -2", "-p", "a", "-n", "-2")
+        for option, value, least in (("-n", "-2", -1), ("-c", "-1", 0), ("-c", "9" * 30, 0), ("-b", "0", 1),
+                                     ("-t", "-1", 0), ("-s", "18446744073709551616", -1),
+                                     ("-s", "-2", -1), ("-s", "4x", -1), ("--stop-id", "-1", 0)):
+            self.refused(2, f"expected an integer from {least} to", "-m", "none", "-p", "a", option, value,
+                         model=False)
+        self.refused(2, "-c: a context of 2000000000 positions cannot be had: KV cache", "-p", "a", "-c",
+                     "2000000000")
+        self.refused(2, "--save: " + self.model + " is the checkpoint", "-p", "a", "--save", self.model)
+        self.refused(2, "--resume", "--resume", "none", "--chat")
         self.refused(2, "temperature: expected a finite number >= 0", "-p", "a", "--temp", "nan")
         self.refused(2, "temperature: expected", "-p", "a", "--temp", "-1")
         self.refused(2, "top_p: expected a number from 0 to 1", "-p", "a", "--top-p", "1.5")
@@ -138,7 +147,7 @@ class Generate(unittest.TestCase):
         self.refused(2, "--logprobs", "-p", "a", "--logprobs")
         self.refused(2, "stop string", "-p", "a", "--stop", "")
         self.refused(2, "the prompt is empty")
-        self.refused(2, "model 'gpt2' is not compiled in", "-p", "a", "--model", "gpt2")
+        self.refused(2, "model 'gpt2' is not compiled in", "-p", "a", "--as", "gpt2")
         out, err = self.run_program("-p", "a b c d e f", "-c", "5", code=2)
         self.assertEqual(out, "")
         self.assertRegex(err, r"the prompt has \d+ tokens, the context 5 positions \(-c\)")
@@ -147,6 +156,8 @@ class Generate(unittest.TestCase):
         missing = os.path.join(self.folder.name, "missing")
         self.refused(1, missing, "-m", missing, "-p", "a", model=False)
         self.refused(1, missing, "-f", missing)
+        self.refused(1, self.folder.name + ": is a directory", "-f", self.folder.name)
+        self.refused(1, missing, "--resume", missing)
         garbage = self.file("garbage.gguf", b"GGUF" + bytes(range(256)))
         self.refused(1, garbage, "-m", garbage, "-p", "a", model=False)
         with open(self.model, "rb") as whole:
@@ -188,6 +199,38 @@ class Generate(unittest.TestCase):
         other = str(int(seed) ^ 1)
         self.assertNotEqual(self.run_json(*arguments, "-s", other)["ids"], first["ids"])
 
+    def test_minus_one_is_a_random_seed_and_model_is_a_file(self):
+        arguments = ("--model", self.model, "-p", "a", "-n", "1", "-s")
+        seeds = {self.run_json(*arguments, "-1", model=False)["seed"] for _ in range(2)}
+        self.assertEqual(len(seeds), 2)
+        self.assertNotIn(2**64 - 1, seeds)
+        most = self.run_json(*arguments, str(2**64 - 1), model=False)
+        self.assertEqual(most["seed"], 2**64 - 1)
+
+    def test_a_saved_generation_goes_on_bit_equal(self):
+        state = os.path.join(self.folder.name, "state")
+        arguments = ("-p", "a story", "--temp", "1.1", "--top-k", "0", "-s", "77", "--logprobs", "--ignore-eos")
+        whole = self.run_json(*arguments, "-n", "12")
+        first = self.run_json(*arguments, "-n", "5", "--save", state)
+        rest = self.run_json("--resume", state, "-n", "12", "--logprobs", "--ignore-eos", "-t", "1")
+        self.assertEqual(first["ids"], whole["ids"][:5])
+        self.assertEqual(rest["ids"], whole["ids"][5:])
+        self.assertEqual(rest["logprobs"], whole["logprobs"][5:])
+        self.assertEqual((rest["seed"], rest["resumed_tokens"]), (77, len(whole["prompt_ids"]) + 5))
+        more = self.run_json("--resume", state, "-p", " and so", "-n", "2")
+        self.assertNotIn(1, more["prompt_ids"], "no second begin-of-text")
+        self.refused(1, "temperature: it was saved with", "--resume", state, "--temp", "0.5")
+        self.refused(1, "cache: it was saved with f32, here is bf16", "--resume", state, "--cache", "bf16")
+        with open(self.model, "rb") as file:
+            data = bytearray(file.read())
+        data[-8] ^= 1  # of the last norm
+        self.refused(1, "weights: it was saved with", "-m", self.file("other.gguf", data), "--resume", state,
+                     model=False)
+        with open(state, "rb") as file:
+            data = bytearray(file.read())
+        data[-1] ^= 1
+        self.refused(1, "the checksum does not fit", "--resume", self.file("damaged", data))
+
     def test_the_prompt_comes_from_an_argument_a_file_or_standard_input(self):
         story = "a story\n"
         path = self.file("prompt.txt", story.encode())
@@ -226,6 +269,20 @@ class Generate(unittest.TestCase):
         self.assertEqual(process.returncode, 130)
         self.assertTrue((first + out).endswith(b"\n"))
         self.assertIn(b"(cancelled)", err)
+
+    def test_ctrl_c_ends_a_long_prompt_at_once(self):
+        prompt = self.file("long.txt", b"a story and " * 300)
+        process = subprocess.Popen(
+            [PROGRAM, "-m", self.model, "-f", prompt, "-b", "4000", "-c", "0", "-t", "1"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for line in process.stderr:
+            if line.startswith(b"seed"):
+                break
+        time.sleep(0.3)  # the pass of the whole prompt takes many seconds
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=300)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertIn(b"prompt   0 tokens", err)
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "/dev/full is not on this system")
     def test_an_output_that_cannot_be_written_is_code_1(self):

@@ -131,6 +131,19 @@ inline ByteReader open_state(std::span<const std::byte> bytes, std::string_view 
   return ByteReader(payload, file);
 }
 
+/// The facts of a saved state.
+inline std::vector<StateFact> read_facts(ByteReader& reader) {
+  const auto text = [&reader] {
+    return std::string(reader.text(reader.read<std::uint64_t>("length"), "fact"));
+  };
+  std::vector<StateFact> facts;
+  for (auto left = reader.read<std::uint64_t>("number of facts"); left > 0; --left) {
+    std::string name = text();
+    facts.push_back({std::move(name), text()});
+  }
+  return facts;
+}
+
 /// Reads the facts of a saved state and compares them with those of whoever restores it.
 /// MismatchError names the first that differs and both values.
 inline void check_facts(ByteReader& reader, const std::vector<StateFact>& here) {

@@ -53,18 +53,38 @@ class TraceSelection {
     return wanted;
   }
 
-  /// The first pattern that has fitted nothing so far; empty if all have.
-  std::string_view unused() const {
+  /// ArgumentError naming the first pattern that has fitted nothing so far.
+  void check_used() const {
     for (std::size_t i = 0; i < patterns_.size(); ++i) {
-      if (!used_[i]) return patterns_[i];
+      if (used_[i]) continue;
+      raise<ArgumentError>("no tensor has an id like \"" + patterns_[i] +
+                           "\"; ids are layers.N.attention.xq_rope, layers.N.h, norm, logits, ...");
     }
-    return {};
   }
 
  private:
   std::vector<std::string> patterns_;
   std::vector<bool> used_;
 };
+
+/// Every id that a pass of a model with so many layers reports.
+inline std::vector<std::string> trace_ids(std::size_t layers) {
+  constexpr std::string_view of_layer[] = {"attention_norm",    "attention.xq",
+                                           "attention.xk",      "attention.xv",
+                                           "attention.xq_rope", "attention.xk_rope",
+                                           "attention.probs",   "attention.merged",
+                                           "attention.wo",      "h",
+                                           "ffn_norm",          "feed_forward.w1",
+                                           "feed_forward.w3",   "feed_forward.act",
+                                           "feed_forward.w2",   "out"};
+  std::vector<std::string> ids = {"tok_embeddings"};
+  for (std::size_t layer = 0; layer < layers; ++layer) {
+    for (const std::string_view name : of_layer) ids.push_back(trace_id(layer, name));
+  }
+  ids.push_back(trace_id(no_layer, "norm"));
+  ids.push_back(trace_id(no_layer, "logits"));
+  return ids;
+}
 
 /// What one tensor's elements were like.
 struct TensorStatistics {
@@ -168,10 +188,7 @@ class TraceRecorder {
                     session.model().architecture().vocab_size);
       session.forward(feeds, logits_wanted, logits);
     }
-    if (const std::string_view pattern = selection_.unused(); !pattern.empty()) {
-      raise<ArgumentError>("no tensor has an id like \"" + std::string(pattern) +
-                           "\"; ids are layers.N.attention.xq_rope, layers.N.h, norm, logits, ...");
-    }
+    selection_.check_used();
   }
 
   /// Of all tensors so far, in the order in which they were computed first.

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -198,6 +199,32 @@ class Generator {
     if (finish_ == FinishReason::max_tokens || finish_ == FinishReason::capacity) go_on();
     stop_token_ = stopped ? std::optional(stop_token) : std::nullopt;
     sampler_.resume(stream, drawn);
+  }
+
+  /// The sampling settings that a saved generation was made with, which a generator needs to
+  /// restore it. FormatError if the bytes are damaged.
+  static SamplingSettings saved_sampling(std::span<const std::byte> bytes,
+                                         std::string_view file = "saved generation") {
+    detail::ByteReader in = detail::open_state(bytes, generation_kind, file);
+    const std::vector<StateFact> facts = detail::read_facts(in);
+    const auto number = [&](const char* name, auto read) {
+      for (const StateFact& fact : facts) {
+        if (fact.name != name) continue;
+        char* end = nullptr;
+        const auto value = read(fact.value.c_str(), &end);
+        if (end != fact.value.c_str() && *end == '\0') return value;
+      }
+      detail::bad_format(file, std::string("no ") + name + " of the sampling");
+    };
+    SamplingSettings s;
+    s.temperature =
+        number("temperature", [](const char* t, char** e) { return std::strtof(t, e); });
+    s.top_k = number(
+        "top_k", [](const char* t, char** e) { return static_cast<int>(std::strtol(t, e, 10)); });
+    s.top_p = number("top_p", [](const char* t, char** e) { return std::strtof(t, e); });
+    s.seed = number("seed",
+                    [](const char* t, char** e) { return std::uint64_t{std::strtoull(t, e, 10)}; });
+    return s;
   }
 
   /// All tokens: fed and generated.
