@@ -166,6 +166,7 @@ void run(const WideWeights<M>& weights, const Mode& mode, const quipu::KvCache& 
                         .mode = mode.numbers,
                         .activations = quipu::ActivationMode::f32,
                         .trace = trace,
+                        .profile = {},
                         .executor = executor,
                         .scratch = &scratch,
                         .plan = &plan});
