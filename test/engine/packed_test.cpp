@@ -183,8 +183,10 @@ bool forget_peak() {
   return static_cast<bool>(out << "5" << std::flush);
 }
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool sanitized = true;
+#elif defined(__has_feature)
+constexpr bool sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
 #else
 constexpr bool sanitized = false;
 #endif
@@ -193,7 +195,7 @@ constexpr bool sanitized = false;
 /// packed file is mapped and not copied. Two percent are the goal; a session of so few positions
 /// and the pages of code and heap that a first pass touches are some megabytes more.
 TEST_F(Packed, WeightsAreResidentOnce) {
-  if (sanitized) GTEST_SKIP() << "AddressSanitizer keeps memory of its own";
+  if (sanitized) GTEST_SKIP() << "sanitizers keep memory of their own";
   if (!fs::exists("/proc/self/smaps_rollup") || !forget_peak()) {
     GTEST_SKIP() << "/proc/self/smaps_rollup and clear_refs are not there";
   }
