@@ -11,3 +11,4 @@
 #include "quipu/model/sharding.hpp"
 #include "quipu/model/transformer.hpp"
 #include "quipu/shape/view.hpp"
+#include "quipu/version.hpp"

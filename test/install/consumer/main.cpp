@@ -1,5 +1,6 @@
 // What an application sees of quipu: the types, and with quipu::run what computes.
 #include <quipu/quipu.hpp>
+#include <string_view>
 
 #ifdef CONSUMER_RUNS
 #include <hwy/highway.h>
@@ -7,6 +8,8 @@
 #include <quipu/runtime/thread_pool.hpp>
 #endif
 
+static_assert(QUIPU_VERSION == std::string_view(CONSUMER_VERSION),
+              "the header's and the package's");
 static_assert(quipu::parameter_count<quipu::models::llama3_1_8b> == 8'030'261'248);
 
 int main() {
