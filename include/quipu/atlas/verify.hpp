@@ -112,7 +112,7 @@ inline std::string excerpt_text(const Verdict& verdict) {
     for (const std::string& line : e.lines) {
       char head[16];
       std::snprintf(head, sizeof head, "%6d ", number_of_line++);
-      out += head + line + "\n";
+      out += head + printable(line) + "\n";
     }
     before = e.range.last;
   }

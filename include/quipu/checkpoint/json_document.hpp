@@ -65,11 +65,12 @@ class JsonValue {
   /// The member of that name of an object; null if there is none or this is no object.
   const JsonValue* find(std::string_view key) const;
 
-  /// What the value is, for messages: "the number 12", "an array".
+  /// What the value is, for messages: "12", "an array of 3", "the string "llama"" and no more of a
+  /// string than shows which it is.
   std::string describe() const {
     if (is_null()) return "null";
     if (const bool* b = boolean()) return *b ? "true" : "false";
-    if (const std::string* s = text()) return "the string " + detail::in_quotes(*s);
+    if (const std::string* s = text()) return "the string " + detail::in_quotes(*s, 40);
     if (array() != nullptr) return "an array of " + detail::decimal(array()->size());
     if (object() != nullptr) return "an object";
     if (const auto* n = std::get_if<std::uint64_t>(&value_)) return detail::decimal(*n);

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "quipu/shape/error.hpp"
+#include "quipu/shape/printable.hpp"
 
 namespace quipu::detail {
 
@@ -24,7 +25,9 @@ class Words {
   Words(std::string_view text) { pieces_[count_++] = {text, 0, Kind::text}; }  // NOLINT
 
   /// Bytes of a file: printable, in quotes, and cut (a hostile name may be gigabytes of escapes).
-  static Words in_quotes(std::string_view text) { return Words({text, 0, Kind::quoted}); }
+  static Words in_quotes(std::string_view text, std::size_t longest) {
+    return Words({text, longest, Kind::quoted});
+  }
   static Words number(std::uint64_t value) { return Words({{}, value, Kind::number}); }
   static Words negative(std::uint64_t value) { return Words({{}, value, Kind::negative}); }
   static Words extents(std::span<const std::size_t> extents) {
@@ -49,7 +52,7 @@ class Words {
   enum class Kind : unsigned char { text, quoted, number, negative, extents };
   struct Piece {
     std::string_view text;  ///< of extents: their address and number
-    std::uint64_t number;
+    std::uint64_t number;   ///< of a quoted text: the most bytes of it that are shown
     Kind kind;
   };
   static constexpr std::size_t capacity = 20;
@@ -66,8 +69,6 @@ class Words {
 };
 
 inline std::string Words::text() const {
-  static constexpr char digits[] = "0123456789abcdef";
-  constexpr std::size_t longest = 96;  // of a quoted name
   std::string out;
   for (std::size_t p = 0; p < count_; ++p) {
     const Piece& piece = pieces_[p];
@@ -86,24 +87,19 @@ inline std::string Words::text() const {
       out += ']';
     }
     if (piece.kind != Kind::quoted) continue;
+    const std::string_view shown = first_bytes(piece.text, piece.number);
     out += '"';
-    for (const char c : piece.text.substr(0, longest)) {
-      const auto byte = static_cast<unsigned char>(c);
-      if (byte < 0x20 || byte == 0x7f || byte == '"' || byte == '\\') {
-        out += "\\x";
-        out += digits[byte >> 4];
-        out += digits[byte & 15];
-      } else {
-        out += c;
-      }
-    }
-    out += piece.text.size() > longest ? "...\" (" + std::to_string(piece.text.size()) + " bytes)"
-                                       : std::string("\"");
+    append_printable(out, shown, "\"\\");
+    out += shown.size() < piece.text.size()
+               ? "...\" (" + std::to_string(piece.text.size()) + " bytes)"
+               : std::string("\"");
   }
   return out;
 }
 
-inline Words in_quotes(std::string_view text) { return Words::in_quotes(text); }
+inline Words in_quotes(std::string_view text, std::size_t longest = 96) {
+  return Words::in_quotes(text, longest);
+}
 inline Words extents_text(std::span<const std::size_t> extents) { return Words::extents(extents); }
 template <std::integral T>
 Words decimal(T value) {

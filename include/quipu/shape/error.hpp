@@ -9,7 +9,10 @@
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
+
+#include "quipu/shape/printable.hpp"
 
 namespace quipu {
 
@@ -60,6 +63,13 @@ inline ErrorHandler& error_handler() {
   static ErrorHandler handler = nullptr;
   return handler;
 }
+
+/// What of a message is shown: a name in it may be as long as its file.
+inline std::string shown_message(std::string_view message) {
+  constexpr std::size_t most = 4096;
+  const std::string_view shown = first_bytes(message, most);
+  return printable(shown) + (shown.size() < message.size() ? "..." : "");
+}
 }  // namespace detail
 
 /// Sets the handler used under -fno-exceptions; returns the former one.
@@ -67,14 +77,18 @@ inline ErrorHandler set_error_handler(ErrorHandler handler) {
   return std::exchange(detail::error_handler(), handler);
 }
 
-/// Throws E(message). Not constexpr on purpose: a constexpr function that reaches it at compile
-/// time is an error at that line, and the same function still compiles with -fno-exceptions.
+/// Throws E(message), the message as printable() has it and no longer than a screen: what it quotes
+/// of a file cannot move the cursor of whoever reads it, nor look like a line of its own. Not
+/// constexpr on purpose: a
+/// constexpr function that reaches it at compile time is an error at that line, and the same
+/// function still compiles with -fno-exceptions.
 template <class E>
 [[noreturn]] inline void raise(const std::string& message) {
 #if defined(__cpp_exceptions)
-  throw E(message);
+  throw E(detail::shown_message(message));
 #else
-  if (detail::error_handler() != nullptr) detail::error_handler()(message.c_str());
+  if (detail::error_handler() != nullptr)
+    detail::error_handler()(detail::shown_message(message).c_str());
   std::abort();
 #endif
 }
