@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "bench/report.hpp"
+#include "bench/ceilings.hpp"
 #include "quipu/engine/profile.hpp"
 
 namespace bench {
@@ -41,11 +41,9 @@ inline double least_seconds(const quipu::Profile& p, const quipu::ProfileCompone
 inline std::string profile_notes(const quipu::Profile& p) {
   return fmt::format(
       "{}: passes of {} x {} tokens from position {}, median of {}: {} ms; {}, {} threads, "
-      "activations {}, cache {}; ceilings: {} GB/s, {} GFLOP/s, {} GOP/s\n",
+      "activations {}, cache {}\nceilings: {}\n",
       p.model, p.shape.batch, p.shape.positions, p.shape.at, p.passes, figure(p.seconds * 1e3),
-      p.target, p.threads, p.activations, p.cache, figure(p.ceilings.read_bytes_per_second * 1e-9),
-      figure(p.ceilings.fma_flops_per_second * 1e-9),
-      figure(p.ceilings.int8_ops_per_second * 1e-9));
+      p.target, p.threads, p.activations, p.cache, ceilings_text(p.ceilings));
 }
 
 inline Table profile_table(const quipu::Profile& p) {
@@ -55,11 +53,12 @@ inline Table profile_table(const quipu::Profile& p) {
   };
   quipu::ProfileComponent sum{"pass", p.seconds, 0, 0};
   double least = 0;
+  OverCeiling part;
   for (const quipu::ProfileComponent& c : by_kind(p)) {
     const double bound = least_seconds(p, c);
     table.add({c.id, fmt::format("{:.3f}", c.seconds * 1e3), percent(c.seconds / p.seconds),
                rate(c.bytes, c.seconds), rate(c.flops, c.seconds),
-               c.seconds > 0 && c.bytes > 0 ? percent(bound / c.seconds) : ""});
+               c.seconds > 0 && c.bytes > 0 ? part(bound / c.seconds) : ""});
     sum.bytes += c.bytes;
     sum.flops += c.flops;
     least += bound;
@@ -68,7 +67,8 @@ inline Table profile_table(const quipu::Profile& p) {
   table.add(
       {"unaccounted", fmt::format("{:.3f}", rest * 1e3), percent(rest / p.seconds), "", "", ""});
   table.add({sum.id, fmt::format("{:.3f}", sum.seconds * 1e3), percent(1),
-             rate(sum.bytes, p.seconds), rate(sum.flops, p.seconds), percent(least / p.seconds)});
+             rate(sum.bytes, p.seconds), rate(sum.flops, p.seconds), part(least / p.seconds)});
+  table.set_below(part.note());
   return table;
 }
 

@@ -19,6 +19,9 @@ class Table {
     row.resize(columns_.size());
     rows_.push_back(std::move(row));
   }
+  /// What a reader must know of the figures, after the table; may be nothing.
+  void set_below(std::string text) { below_ = std::move(text); }
+  const std::string& below() const { return below_; }
 
   std::string markdown() const {
     std::vector<std::size_t> width;
@@ -36,7 +39,7 @@ class Table {
       for (std::size_t c = 0; c < row.size(); ++c) out += cell(row[c], width[c], right(c));
       out += "|\n";
     }
-    return out;
+    return below_.empty() ? out : out + "\n" + below_;
   }
 
   /// RFC 4180: a field with a comma, a quote or a line's end is quoted.
@@ -68,6 +71,7 @@ class Table {
 
   std::vector<std::string> columns_;
   std::vector<std::vector<std::string>> rows_;
+  std::string below_;
 };
 
 /// Three significant digits at least, no exponent: 0.123, 12.3, 1234.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/ceilings.hpp"
 #include "bench/packed_copies.hpp"
 #include "bench/plot.hpp"
 #include "bench/report.hpp"
@@ -163,11 +164,7 @@ inline std::string roofline_notes(const Roofline& r) {
       fmt::format("shapes of {}; {}, {} processors; load {:.1f} before, {:.1f} after\n", r.model,
                   r.target, processors(), r.load_before, r.load_after);
   for (const auto& [threads, c] : r.ceilings) {
-    out += fmt::format(
-        "{} thread{}: reading {} GB/s, float32 multiply-adds {} GFLOP/s, byte dot products {} "
-        "GOP/s\n",
-        threads, threads == 1 ? "" : "s", figure(c.read_bytes_per_second * 1e-9),
-        figure(c.fma_flops_per_second * 1e-9), figure(c.int8_ops_per_second * 1e-9));
+    out += fmt::format("{} thread{}: {}\n", threads, threads == 1 ? "" : "s", ceilings_text(c));
   }
   return out;
 }
@@ -175,24 +172,19 @@ inline std::string roofline_notes(const Roofline& r) {
 inline Table roofline_table(const Roofline& r) {
   Table table({"matrix", "weights", "activations", ">rows", ">threads", ">us", ">CV", ">GFLOP/s",
                ">GB/s", ">FLOP/byte", ">of roof"});
+  OverCeiling part;
   for (const RooflinePoint& p : r.points) {
     table.add({fmt::format("{} {}x{}", p.matrix, p.shape.rows, p.shape.cols), p.type, p.activations,
                std::to_string(p.rows), std::to_string(p.threads), figure(p.seconds * 1e6),
                (p.cv > rough_cv ? "~ " : "") + percent(p.cv), figure(p.flops_per_second() * 1e-9),
-               figure(p.bytes / p.seconds * 1e-9), figure(p.intensity()), percent(p.part())});
+               figure(p.bytes / p.seconds * 1e-9), figure(p.intensity()), part(p.part())});
   }
+  table.set_below(part.note());
   return table;
 }
 
 inline nlohmann::ordered_json roofline_json(const Roofline& r) {
-  nlohmann::ordered_json ceilings = nlohmann::ordered_json::array(),
-                         points = nlohmann::ordered_json::array();
-  for (const auto& [threads, c] : r.ceilings) {
-    ceilings.push_back({{"threads", threads},
-                        {"read_bytes_per_second", c.read_bytes_per_second},
-                        {"fma_flops_per_second", c.fma_flops_per_second},
-                        {"int8_ops_per_second", c.int8_ops_per_second}});
-  }
+  nlohmann::ordered_json points = nlohmann::ordered_json::array();
   for (const RooflinePoint& p : r.points) {
     points.push_back({{"matrix", p.matrix},
                       {"out", p.shape.rows},
@@ -212,7 +204,7 @@ inline nlohmann::ordered_json roofline_json(const Roofline& r) {
           {"processors", processors()},
           {"load_before", r.load_before},
           {"load_after", r.load_after},
-          {"ceilings", ceilings},
+          {"ceilings", ceilings_json(r.ceilings)},
           {"points", points}};
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/ceilings.hpp"
 #include "bench/llama_cpp.hpp"
 #include "bench/plot.hpp"
 #include "bench/report.hpp"
@@ -301,11 +302,8 @@ inline std::string speed_notes(const SpeedReport& report, std::size_t repetition
       report.types, report.target, processors(), report.load_before, report.load_after,
       repetitions);
   for (const auto& [threads, c] : report.ceilings) {
-    out += fmt::format(
-        "ceilings of {} thread{}: reading {} GB/s, float32 multiply-adds {} GFLOP/s, byte dot "
-        "products {} GOP/s\n",
-        threads, threads == 1 ? "" : "s", figure(c.read_bytes_per_second * 1e-9),
-        figure(c.fma_flops_per_second * 1e-9), figure(c.int8_ops_per_second * 1e-9));
+    out += fmt::format("ceilings of {} thread{}: {}\n", threads, threads == 1 ? "" : "s",
+                       ceilings_text(c));
   }
   if (!report.other.empty()) out += report.other + "\n";
   std::size_t rough = 0;
@@ -324,14 +322,16 @@ inline Table speed_table(const SpeedReport& report) {
                                    ">tokens/s", ">CV",      ">a second", ">of ceiling"};
   if (ratios) columns.push_back(">to llama.cpp");
   Table table(columns);
+  OverCeiling part;
   for (const SpeedResult& r : report.results) {
     const double speed = r.rate() * r.work;
     table.add({r.test.name(), std::to_string(r.threads), r.engine, r.activations, r.cache,
                (r.rough() ? "~ " : "") + figure(r.rate()), percent(r.cv()),
                r.work == 0 ? "" : figure(speed * 1e-9) + (r.test.prompt ? " GFLOP" : " GB"),
-               r.work == 0 ? "" : percent(r.part()),
+               r.work == 0 ? "" : part(r.part()),
                r.ratio ? (r.rough_ratio ? "~ " : "") + figure(*r.ratio) : ""});
   }
+  table.set_below(part.note());
   return table;
 }
 
@@ -357,14 +357,7 @@ inline Table speed_csv(const SpeedReport& report) {
 }
 
 inline nlohmann::ordered_json speed_json(const SpeedReport& report) {
-  nlohmann::ordered_json ceilings = nlohmann::ordered_json::array(),
-                         results = nlohmann::ordered_json::array();
-  for (const auto& [threads, c] : report.ceilings) {
-    ceilings.push_back({{"threads", threads},
-                        {"read_bytes_per_second", c.read_bytes_per_second},
-                        {"fma_flops_per_second", c.fma_flops_per_second},
-                        {"int8_ops_per_second", c.int8_ops_per_second}});
-  }
+  nlohmann::ordered_json results = nlohmann::ordered_json::array();
   for (const SpeedResult& r : report.results) {
     nlohmann::ordered_json one = {{"test", r.test.name()},
                                   {"kind", r.test.prompt ? "pp" : "tg"},
@@ -395,7 +388,7 @@ inline nlohmann::ordered_json speed_json(const SpeedReport& report) {
           {"load_before", report.load_before},
           {"load_after", report.load_after},
           {"other", report.other},
-          {"ceilings", ceilings},
+          {"ceilings", ceilings_json(report.ceilings)},
           {"results", results}};
 }
 

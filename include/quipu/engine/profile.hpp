@@ -131,6 +131,14 @@ inline Profile make_profile(const Session& session, const PassTimes& times, cons
   return p;
 }
 
+/// {"read_bytes_per_second", "fma_flops_per_second", "int8_ops_per_second"}
+inline nlohmann::ordered_json to_json(const Ceilings& c) {
+  return {{"read_bytes_per_second", c.read_bytes_per_second},
+          {"fma_flops_per_second", c.fma_flops_per_second},
+          {"int8_ops_per_second", c.int8_ops_per_second}};
+}
+
+/// The file format above.
 inline nlohmann::ordered_json to_json(const Profile& p) {
   nlohmann::ordered_json components = nlohmann::ordered_json::array();
   for (const ProfileComponent& c : p.components) {
@@ -148,10 +156,7 @@ inline nlohmann::ordered_json to_json(const Profile& p) {
           {"cache", p.cache},
           {"activations", p.activations},
           {"mode", p.mode},
-          {"ceilings",
-           {{"read_bytes_per_second", p.ceilings.read_bytes_per_second},
-            {"fma_flops_per_second", p.ceilings.fma_flops_per_second},
-            {"int8_ops_per_second", p.ceilings.int8_ops_per_second}}},
+          {"ceilings", to_json(p.ceilings)},
           {"passes", p.passes},
           {"seconds", p.seconds},
           {"components", components}};
