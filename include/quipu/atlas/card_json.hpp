@@ -17,6 +17,12 @@ namespace quipu::atlas {
 /// JSON that keeps the order of its members.
 using Json = nlohmann::ordered_json;
 
+/// JSON as text, in one line or indented. The name of a file may be any bytes: what is not UTF-8
+/// becomes U+FFFD.
+inline std::string text_of(const Json& json, int indent = -1) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
 namespace detail {
 
 inline Json shape_json(const ShapeFacts& shape) {

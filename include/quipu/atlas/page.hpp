@@ -79,7 +79,7 @@ inline std::string page_html(std::span<const ModelEntry> others, const ModelEntr
   html += "<link rel=\"icon\" href=\"data:,\">\n";
   html += "<title>" + title(entry.facts) + " · quipu atlas</title>\n<style>\n";
   html += std::string(page_css) + "</style>\n</head>\n" + std::string(page_body);
-  html += "<script type=\"application/json\" id=\"data\">" + detail::script_safe(data.dump()) +
+  html += "<script type=\"application/json\" id=\"data\">" + detail::script_safe(text_of(data)) +
           "</script>\n<script>\n" + std::string(page_js) + std::string(page_figures_js) +
           std::string(page_map_js) + "</script>\n</body>\n</html>\n";
   return html;

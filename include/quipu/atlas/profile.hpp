@@ -38,6 +38,29 @@ class ProfileReader {
     if (value == nullptr || value->empty()) wrong(key, "a text", member(key));
     return *value;
   }
+  /// One of a few words.
+  std::string word(std::string_view key, std::initializer_list<std::string_view> known) const {
+    std::string value = text(key), expected;
+    for (const std::string_view one : known) {
+      if (value == one) return value;
+      expected += (expected.empty() ? "" : " or ") + std::string(one);
+    }
+    wrong(key, expected, member(key));
+  }
+  /// The name of a SIMD target. Highway's list grows, so that a file may name one that this library
+  /// does not know: letters, digits and underscores, 32 at most.
+  std::string target(std::string_view key) const {
+    std::string value = text(key);
+    const bool harmless =
+        value.size() <= 32 && value.find_first_not_of(
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvw"
+                                  "xyz0123456789_") == value.npos;
+    if (!harmless) {
+      wrong(key, "the name of a SIMD target, such as AVX2 (at most 32 letters, digits and _)",
+            member(key));
+    }
+    return value;
+  }
   std::size_t count(std::string_view key, std::size_t least) const {
     const auto value = member(key).unsigned_integer();
     if (!value || *value < least) {
@@ -71,12 +94,6 @@ class ProfileReader {
   std::string_view file_;
   std::string place_;
 };
-
-inline std::size_t cache_bytes_of(const ProfileReader& reader, const std::string& type) {
-  if (type == "f32") return 4;
-  if (type == "bf16" || type == "f16") return 2;
-  reader.wrong("cache", "f32, bf16 or f16", reader.member("cache"));
-}
 
 /// The card that a time belongs to, or null. Appending to the cache has no card of its own:
 /// attention's accounting holds the bytes written.
@@ -126,24 +143,22 @@ inline Profile read_profile(const ModelEntry& entry, std::string_view text, std:
   p.file = std::move(file);
   const JsonValue root = parse_json(text, p.file);
   const detail::ProfileReader reader(root, p.file, "");
-  if (reader.text("format") != "quipu-profile-1") {
-    reader.wrong("format", "quipu-profile-1", reader.member("format"));
-  }
+  reader.word("format", {"quipu-profile-1"});
   if (const std::string model = reader.text("model"); model != entry.facts.name) {
-    raise<MismatchError>(p.file + ": a profile of " + model + ", not of " +
-                         std::string(entry.facts.name));
+    raise<MismatchError>(p.file + ": a profile of " + quipu::detail::in_quotes(model) +
+                         ", not of " + std::string(entry.facts.name));
   }
-  p.target = reader.text("target");
-  p.cache = reader.text("cache");
-  p.activations = reader.text("activations");
-  p.mode = reader.text("mode");
+  p.target = reader.target("target");
+  p.cache = reader.word("cache", {"f32", "bf16", "f16"});
+  p.activations = reader.word("activations", {"f32", "int8"});
+  p.mode = reader.word("mode", {"f32", "bf16"});
   p.threads = reader.count("threads", 1);
   p.passes = reader.count("passes", 1);
   p.seconds = reader.number("seconds", true);
   p.work.batch = reader.count("batch", 1);
   p.work.positions = reader.count("positions", 1);
   p.work.start = reader.count("at", 0);
-  p.work.cache_element_bytes = detail::cache_bytes_of(reader, p.cache);
+  p.work.cache_element_bytes = p.cache == "f32" ? 4 : 2;
   for (const JsonValue& type : reader.list("weights")) {
     const std::string* written = type.text();
     const std::optional<ElementType> known =
