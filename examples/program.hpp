@@ -17,6 +17,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <limits>
 #include <new>
 #include <optional>
 #include <string>
@@ -24,10 +25,11 @@
 #include <system_error>
 
 #include "quipu/shape/error.hpp"
+#include "quipu/version.hpp"
 
 namespace program {
 
-constexpr const char* version = "quipu 0.1.0";
+constexpr const char* version = "quipu " QUIPU_VERSION;
 
 /// 0: done; 1: it could not be done (a file or model is not usable, output cannot be written);
 /// 2: the command line is wrong.
@@ -151,7 +153,7 @@ int run(const char* name, Body&& body) {
     say("{}: there is not enough memory\n", name);
     return failure;
   } catch (const std::exception& error) {
-    say("{}: unexpected: {}\n", name, error.what());
+    say("{}: unexpected: {}\n", name, quipu::printable(error.what()));
     return failure;
   }
 }
@@ -195,6 +197,14 @@ inline CLI::Validator integer(std::int64_t least, std::uint64_t most) {
 }
 /// Threads: 0 is as many as the process may use.
 inline CLI::Validator thread_count() { return integer(0, 4096); }
+/// Model-parallel ranks or parts; of which numbers a model can be cut into it says itself.
+inline CLI::Validator rank_count() { return integer(1, 4096); }
+/// How often to measure.
+inline CLI::Validator repetition_count() { return integer(1, 1'000'000); }
+/// Positions, sequences or tokens, of which an index has 31 bits.
+inline CLI::Validator token_count(std::int64_t least) {
+  return integer(least, (std::numeric_limits<std::int32_t>::max)());
+}
 
 /// All of a file of text, or of standard input for "-". FileError names it.
 inline std::string read_text(const std::string& path) {

@@ -121,9 +121,6 @@ std::vector<atlas::Request> requests_of(const ModelEntry& entry, std::span<const
   atlas::Request request;
   request.work = {o.batch, o.positions, o.at, element_type(o.dtype), 2};
   if (request.work.weights == ElementType::f32) request.work.cache_element_bytes = 4;
-  if (o.batch == 0 || o.positions == 0) {
-    raise<ArgumentError>("--batch and --positions: expected 1 or more");
-  }
   request.profile = profile;
   std::vector<atlas::Request> requests(cards.size(), request);
   if (o.checkpoint.empty()) return requests;
@@ -154,7 +151,7 @@ int explain(std::ostream& out, const ModelEntry& entry, const Options& o,
     Json json = o.component.empty() ? atlas::model_json(entry, requests)
                                     : atlas::card_json(entry, cards.front(), requests.front());
     if (!trees.empty()) json["excerpts"] = atlas::excerpts_json(cards, trees);
-    out << json.dump(2) << "\n";
+    out << atlas::text_of(json, 2) << "\n";
   } else {
     for (std::size_t i = 0; i < cards.size(); ++i) {
       const atlas::Document document = atlas::document(entry, cards[i], requests[i]);
@@ -220,7 +217,6 @@ void refuse_unused(Task task, const Options& o, Given&& given) {
       raise<ArgumentError>(std::string(option) + ": expected a name, found an empty text");
     }
   }
-  if (task == Task::find && o.find == 0) raise<ArgumentError>("--find 0: expected 1 or more");
 }
 
 int run(Task task, const Options& o) {
@@ -304,11 +300,17 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--models")->description("List the models compiled in");
   app.add_flag("--list")->description("List the model's components and tensors");
-  app.add_option("--find", o.find, "List every tensor with this extent");
-  app.add_option("--batch", o.batch, "Sequences at once")->capture_default_str();
-  app.add_option("--positions", o.positions, "New positions of each: 1 is decoding")
+  app.add_option("--find", o.find, "List every tensor with this extent")
+      ->check(program::integer(1, (std::numeric_limits<std::uint64_t>::max)()));
+  app.add_option("--batch", o.batch, "Sequences at once")
+      ->check(program::token_count(1))
       ->capture_default_str();
-  app.add_option("--at", o.at, "First new position: how many are cached")->capture_default_str();
+  app.add_option("--positions", o.positions, "New positions of each: 1 is decoding")
+      ->check(program::token_count(1))
+      ->capture_default_str();
+  app.add_option("--at", o.at, "First new position: how many are cached")
+      ->check(program::token_count(0))
+      ->capture_default_str();
   app.add_option("--dtype", o.dtype, "Element type of the weights: f32, bf16, q8_0, ...")
       ->capture_default_str();
   app.add_option("--checkpoint", o.checkpoint,

@@ -36,7 +36,7 @@ void print(const Output& out, const std::string& notes, const bench::Table& tabl
     std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
   } else if (out.format == "csv") {
     std::cout << csv.csv();
-    program::say("{}", notes);
+    program::say("{}{}", notes, table.below());
   } else {
     std::cout << notes << "\n" << table.markdown();
   }
@@ -183,19 +183,23 @@ int main(int argc, char** argv) {
   const auto caches = CLI::IsMember({"f32", "bf16"});
   auto* file = app.add_option("-m,--model,--model-file", speed.file, "Checkpoint to measure")
                    ->type_name("FILE");
-  list(app, "-p,--prompt", speed.prompts, "Tokens of a prompt computed at once; 0: none");
-  list(app, "-n,--predict", speed.predicts, "Tokens decoded one by one; 0: none");
-  list(app, "-d,--depth", speed.depths, "Positions before them");
-  list(app, "-t,--threads", speed.threads, "Threads [as many as the process may use]");
-  list(app, "-b,--batch", speed.batches, "Sequences decoded together")->check(CLI::PositiveNumber);
+  list(app, "-p,--prompt", speed.prompts, "Tokens of a prompt computed at once; 0: none")
+      ->check(program::token_count(0));
+  list(app, "-n,--predict", speed.predicts, "Tokens decoded one by one; 0: none")
+      ->check(program::token_count(0));
+  list(app, "-d,--depth", speed.depths, "Positions before them")->check(program::token_count(0));
+  list(app, "-t,--threads", speed.threads, "Threads [as many as the process may use]")
+      ->check(program::thread_count());
+  list(app, "-b,--batch", speed.batches, "Sequences decoded together")
+      ->check(program::token_count(1));
   list(app, "--activations", speed.activations, "Input of products with block-quantised weights")
       ->check(formats);
   list(app, "--cache", speed.caches, "Element types of the KV cache")->check(caches);
   app.add_option("-r,--repetitions", speed.repetitions, "Runs of each test; the median counts")
-      ->check(CLI::PositiveNumber)
+      ->check(program::repetition_count())
       ->capture_default_str();
   app.add_option("--chunk", speed.chunk, "Prompt tokens computed in one pass")
-      ->check(CLI::PositiveNumber)
+      ->check(program::token_count(1))
       ->capture_default_str();
   app.add_option("--as", speed.model, "Name of the compiled-in model [by the file]");
   app.add_flag("--in-place", speed.in_place, "Use the weights in the mapped file, unpacked");
@@ -220,10 +224,13 @@ int main(int argc, char** argv) {
   list(*roofline_app, "--types", roofline.types, "Element types of the weights");
   list(*roofline_app, "--activations", roofline.activations, "f32, int8")->check(formats);
   list(*roofline_app, "--rows", roofline.rows, "Rows of activations (tokens)")
-      ->check(CLI::PositiveNumber);
-  list(*roofline_app, "-t,--threads", roofline.threads, "Threads");
-  roofline_app->add_option("-r,--repetitions", roofline.repetitions)
-      ->check(CLI::PositiveNumber)
+      ->check(program::token_count(1));
+  list(*roofline_app, "-t,--threads", roofline.threads, "Threads [as many as the process may use]")
+      ->check(program::thread_count());
+  roofline_app
+      ->add_option("-r,--repetitions", roofline.repetitions,
+                   "Runs of each product; the median counts")
+      ->check(program::repetition_count())
       ->capture_default_str();
   roofline_app->add_option("--plot", out.plot, "Writes the roofline as SVG")->type_name("FILE");
   add_output(*roofline_app, out);
@@ -234,19 +241,21 @@ int main(int argc, char** argv) {
       ->required()
       ->type_name("FILE");
   profile_app->add_option("-d,--depth", profile.depth, "Positions before the pass")
+      ->check(program::token_count(0))
       ->capture_default_str();
   profile_app
       ->add_option("-p,--positions", profile.positions,
                    "Tokens of a pass: 1 is decoding, 512 a chunk of a prompt")
-      ->check(CLI::PositiveNumber)
+      ->check(program::token_count(1))
       ->capture_default_str();
   profile_app->add_option("-b,--batch", profile.batch, "Sequences")
-      ->check(CLI::PositiveNumber)
+      ->check(program::token_count(1))
       ->capture_default_str();
-  profile_app->add_option("-t,--threads", profile.threads,
-                          "Threads [as many as the process may use]");
-  profile_app->add_option("-r,--passes", profile.passes)
-      ->check(CLI::PositiveNumber)
+  profile_app
+      ->add_option("-t,--threads", profile.threads, "Threads [as many as the process may use]")
+      ->check(program::thread_count());
+  profile_app->add_option("-r,--passes", profile.passes, "Passes; the medians count")
+      ->check(program::repetition_count())
       ->capture_default_str();
   profile_app->add_option("--activations", profile.activations)
       ->check(formats)
@@ -265,10 +274,11 @@ int main(int argc, char** argv) {
       ->type_name("FILE");
   accuracy_app->add_option("-f,--file", accuracy.text_file, "Text")->required()->type_name("FILE");
   accuracy_app->add_option("-c,--ctx-size", accuracy.context, "Tokens of a window")
-      ->check(CLI::PositiveNumber)
+      ->check(program::token_count(1))
       ->capture_default_str();
-  accuracy_app->add_option("-t,--threads", accuracy.threads,
-                           "Threads [as many as the process may use]");
+  accuracy_app
+      ->add_option("-t,--threads", accuracy.threads, "Threads [as many as the process may use]")
+      ->check(program::thread_count());
   accuracy_app->add_option("--as", accuracy.model, "Name of the compiled-in model [by the file]");
   add_output(*accuracy_app, out);
 

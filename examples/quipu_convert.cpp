@@ -76,7 +76,8 @@ int convert(const Arguments& a) {
                  quipu::name(file.naming));
     report = quipu::convert(file, entry, out, options, quipu::ExecutorRef(pool));
   }
-  for (const std::string& note : report.notes) program::say("note     {}\n", note);
+  for (const std::string& note : report.notes)
+    program::say("note     {}\n", quipu::printable(note));
   const double seconds = program::seconds_since(start);
   program::say(
       "written  {} tensors, {}, {}, {:.1f} s ({}/s): {}\n", report.tensors,
@@ -101,8 +102,10 @@ int main(int argc, char** argv) {
       "Reads GGUF, safetensors (Hugging Face's or Meta's names) and Meta's .pth, one file or "
       "shards,\n"
       "which are merged. Writes a few megabytes at a time; the result takes its name when it is\n"
-      "whole. Norms stay f32 in GGUF. The tokenizer goes along from GGUF to GGUF, from Llama 3's\n"
-      "tokenizer.model into GGUF, and as files from folder to folder.\n"
+      "whole. Norms stay f32 in GGUF. The tokenizer goes along: from GGUF (byte-level BPE or\n"
+      "SentencePiece) to GGUF, from Hugging Face's tokenizer.json (byte-level BPE) or Llama 3's\n"
+      "tokenizer.model beside the weights into GGUF, and as files from folder to folder; out of\n"
+      "GGUF into a folder the weights go without one.\n"
       "--pack writes the matrices in the layout of the kernels, as a file that only quipu reads "
       "and\n"
       "that loads by being mapped. --generate makes up the weights of a model, to measure with.\n"
@@ -143,16 +146,20 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember(types));
   app.add_option("-t,--threads", a.threads, "Threads [as many as the process may use]")
       ->check(program::thread_count());
-  app.add_option("--as", a.model,
-                 "Name of the compiled-in model [chosen by the file's configuration]");
+  auto* as = app.add_option("--as", a.model,
+                            "Name of the compiled-in model [chosen by the file's configuration]");
   app.add_option("--parts", a.parts,
                  "Model-parallel parts that --to meta cuts the weights into [1]")
-      ->check(CLI::PositiveNumber);
+      ->check(program::rank_count());
   app.add_flag("--pack", a.pack, "Write a packed file: the kernels' layout, loaded by mapping it");
-  app.add_option("--generate", a.generate,
-                 "Make up the weights of this compiled-in model, of the type --type [bf16]")
-      ->type_name("MODEL");
-  app.add_option("--seed", a.seed, "Seed of --generate [1]");
+  auto* generate =
+      app.add_option("--generate", a.generate,
+                     "Make up the weights of this compiled-in model, of the type --type [bf16]")
+          ->excludes(as)
+          ->type_name("MODEL");
+  app.add_option("--seed", a.seed, "Seed of --generate [1]")
+      ->needs(generate)
+      ->check(program::integer(0, (std::numeric_limits<std::uint64_t>::max)()));
   app.add_flag("--force", a.force, "Replace an existing file");
   if (const auto code = program::parse(app, argc, argv)) return *code;
   return program::run(QUIPU_PROGRAM_NAME, [&] { return convert(a); });

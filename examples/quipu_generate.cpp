@@ -150,7 +150,6 @@ void print_start(const Arguments& a, const quipu::Model& model,
   program::say("seed     {}\n\n", seed);
 }
 
-constexpr std::uint64_t most_positions = (std::numeric_limits<std::int32_t>::max)();
 constexpr int exit_interrupted = 130;  // as shells have it: 128 and the number of SIGINT
 
 // The generator that Ctrl-C ends; a second Ctrl-C ends the process.
@@ -361,14 +360,15 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("-c,--ctx-size", a.context,
                  "Positions of the context; 0: the model's own [4096, or the model's if less]")
-      ->check(program::integer(0, most_positions));
+      ->check(program::token_count(0));
   app.add_option("-t,--threads", a.threads, "Threads [as many as the process may use]")
       ->check(program::thread_count());
   app.add_option("--ranks", a.ranks,
                  "Model-parallel ranks, which share the threads (of those compiled in)")
+      ->check(program::rank_count())
       ->capture_default_str();
   app.add_option("-b,--batch-size", a.chunk, "Prompt tokens computed in one pass")
-      ->check(program::integer(1, most_positions))
+      ->check(program::token_count(1))
       ->capture_default_str();
   app.add_option("-s,--seed", a.seed, "Seed of the sampling; -1: random, printed")
       ->check(program::integer(-1, (std::numeric_limits<std::uint64_t>::max)()))
@@ -376,6 +376,7 @@ int main(int argc, char** argv) {
   app.add_option("--temp", a.sampling.temperature, "Temperature; 0 is greedy")
       ->capture_default_str();
   app.add_option("--top-k", a.sampling.top_k, "Only the k likeliest tokens; 0: all")
+      ->check(program::integer(0, (std::numeric_limits<std::int64_t>::max)()))
       ->capture_default_str();
   app.add_option("--top-p", a.sampling.top_p, "Only the nucleus of this probability; 1: all")
       ->capture_default_str();

@@ -15,7 +15,8 @@
 namespace {
 
 struct Row {
-  std::string name, shape, type;
+  std::string name;  // as the file has it, any bytes
+  std::string shape, type;
   std::size_t elements = 0, bytes = 0;
   std::string verdict;  // "ok", or how it differs from the type
   bool panels = false;  // of a packed file
@@ -26,6 +27,12 @@ std::string shape_text(const std::vector<std::size_t>& extents) {
   std::string text;
   for (std::size_t e : extents) text += (text.empty() ? "" : ", ") + std::to_string(e);
   return "[" + text + "]";
+}
+
+/// What a file says, for a terminal: escape sequences shown, and a name not longer than a line.
+std::string shown(std::string_view text) {
+  const std::string_view first = quipu::first_bytes(text, 120);
+  return quipu::printable(first) + (first.size() < text.size() ? "..." : "");
 }
 
 // Compares one record with its slot, tensor by tensor: merged extents where there are several
@@ -140,20 +147,22 @@ int inspect(const std::string& path, const std::string& wanted, bool as_json) {
     out["agree"] = agree;
     if (!refusal.empty()) out["refusal"] = refusal;
     out["notes"] = file.notes;
-    std::cout << out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
+    // In ASCII: among the control characters are some that JSON does not escape by itself.
+    std::cout << out.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) << '\n';
     return agree ? program::success : program::failure;
   }
 
   fmt::print("{}: {}, {} names{}{}\n\n", path, quipu::name(file.format), quipu::name(file.naming),
              file.parts > 1 ? fmt::format(", {} parts", file.parts) : "",
-             file.facts.name.empty() ? "" : ", \"" + file.facts.name + "\"");
+             file.facts.name.empty() ? "" : ", \"" + shown(file.facts.name) + "\"");
   std::size_t width = 6;
-  for (const Row& row : rows) width = (std::max)(width, row.name.size());
+  for (const Row& row : rows) width = (std::max)(width, shown(row.name).size());
   fmt::print("{:{}}  {:>16}  {:>6}  {:>14}  {:>14}  against the type\n", "tensor", width, "shape",
              "type", "elements", "bytes");
   const auto print_row = [width](const Row& row) {
-    fmt::print("{:{}}  {:>16}  {:>6}  {:>14}  {:>14}  {}\n", row.name, width, row.shape, row.type,
-               program::grouped(row.elements), program::grouped(row.bytes), row.verdict);
+    fmt::print("{:{}}  {:>16}  {:>6}  {:>14}  {:>14}  {}\n", shown(row.name), width, row.shape,
+               shown(row.type), program::grouped(row.elements), program::grouped(row.bytes),
+               row.verdict);
   };
   for (const Row& row : rows) print_row(row);
   fmt::print("\n{} tensors, {}\n", rows.size(), program::bytes_text(bytes));
@@ -161,7 +170,7 @@ int inspect(const std::string& path, const std::string& wanted, bool as_json) {
     fmt::print("packed for the kernels: layout {}, panels of {} outputs\n",
                quipu::packed_layout_version, quipu::panel_outputs);
   }
-  for (const std::string& note : file.notes) fmt::print("note: {}\n", note);
+  for (const std::string& note : file.notes) fmt::print("note: {}\n", shown(note));
   if (auxiliary > 0)
     fmt::print("{} auxiliary elements are not counted\n", program::grouped(auxiliary));
   if (entry == nullptr) {

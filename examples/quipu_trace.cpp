@@ -96,19 +96,19 @@ std::vector<quipu::TracePhase> read_phases(const std::string& path) {
 }
 
 void print_statistics(const quipu::TraceRecorder& recorder) {
+  // A name begins with that of its phase, which is of a file.
+  const auto shown = [](const auto& s) { return quipu::printable(s.name); };
   std::size_t width = 6;
-  for (const auto& s : recorder.statistics()) width = (std::max)(width, s.name.size());
+  for (const auto& s : recorder.statistics()) width = (std::max)(width, shown(s).size());
   fmt::print("{:{}}  {:>4}  {:>10}  {:>13}  {:>13}  {:>13}  {}\n", "tensor", width, "type",
              "elements", "min", "max", "mean", "finite");
   for (const auto& s : recorder.statistics()) {
     fmt::print(
-        "{:{}}  {:>4}  {:>10}  {:>13.6g}  {:>13.6g}  {:>13.6g}  {}\n", s.name, width,
+        "{:{}}  {:>4}  {:>10}  {:>13.6g}  {:>13.6g}  {:>13.6g}  {}\n", shown(s), width,
         quipu::name(s.element), s.elements, s.least, s.largest, s.mean(),
         s.finite() == s.elements ? "all" : fmt::format("{} NaN, {} infinite", s.nan, s.infinite));
   }
 }
-
-constexpr std::uint64_t most_positions = (std::numeric_limits<std::int32_t>::max)();
 
 int trace(const Arguments& a) {
   const bool bf16 = a.mode == "bf16";
@@ -180,8 +180,8 @@ int trace(const Arguments& a) {
   quipu::TraceRecorder recorder(quipu::TraceSelection(a.select), !a.out.empty());
   for (const quipu::TracePhase& phase : phases) {
     program::say("phase    {}{} x {} tokens from position {}\n",
-                 phase.name.empty() ? "" : phase.name + ": ", phase.rows.size(), phase.positions(),
-                 phase.start.value_or(0));
+                 phase.name.empty() ? "" : quipu::printable(phase.name) + ": ", phase.rows.size(),
+                 phase.positions(), phase.start.value_or(0));
     recorder.run(session, phase, chunk);
   }
   if (!a.out.empty()) {
@@ -251,9 +251,9 @@ int main(int argc, char** argv) {
       ->type_name("FILE");
   app.add_option("--start-pos", a.start_pos,
                  "Position of the first token; the cache before it holds zeros [0]")
-      ->check(CLI::NonNegativeNumber);
+      ->check(program::token_count(0));
   app.add_option("--chunk", a.chunk, "Positions of a sequence computed in one pass (same results)")
-      ->check(program::integer(1, most_positions))
+      ->check(program::token_count(1))
       ->capture_default_str();
   app.add_option("--select", a.select, "Ids or patterns of the tensors wanted [all]")
       ->delimiter(',');
@@ -277,6 +277,7 @@ int main(int argc, char** argv) {
          "--ranks", a.ranks,
          "Model-parallel ranks, which share the threads (of those compiled in); tensors are "
          "whole")
+      ->check(program::rank_count())
       ->capture_default_str();
   app.add_option("--as", a.model,
                  "Name of the compiled-in model [chosen by the file's configuration]");

@@ -51,10 +51,12 @@ struct AccuracyVariant {
   }
 };
 
-/// The text in windows of `context` tokens; every position of every window counts.
+/// The text in windows of `context` tokens, or in one if it is shorter; every position of every
+/// window counts.
 inline std::vector<AccuracyVariant> measure_accuracy(const quipu::Model& model,
                                                      std::span<const quipu::TokenId> tokens,
                                                      std::size_t context) {
+  context = (std::min)(context, tokens.size());
   using quipu::ActivationMode;
   using quipu::ElementType;
   using quipu::NumericMode;

@@ -40,10 +40,11 @@ inline double least_seconds(const quipu::Profile& p, const quipu::ProfileCompone
 
 inline std::string profile_notes(const quipu::Profile& p) {
   return fmt::format(
-      "{}: passes of {} x {} tokens from position {}, median of {}: {} ms; {}, {} threads, "
+      "{}: passes of {} x {} tokens from position {}, median of {}: {} ms; {}, {} thread{}, "
       "activations {}, cache {}\nceilings: {}\n",
       p.model, p.shape.batch, p.shape.positions, p.shape.at, p.passes, figure(p.seconds * 1e3),
-      p.target, p.threads, p.activations, p.cache, ceilings_text(p.ceilings));
+      p.target, p.threads, p.threads == 1 ? "" : "s", p.activations, p.cache,
+      ceilings_text(p.ceilings));
 }
 
 inline Table profile_table(const quipu::Profile& p) {

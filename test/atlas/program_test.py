@@ -3,6 +3,7 @@
 usage: program_test.py PROGRAM
 """
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import stand_in
 
 
 def run(*arguments, code=0):
-    done = subprocess.run([sys.argv[1], *arguments], capture_output=True, text=True)
+    done = subprocess.run([sys.argv[1], *arguments], capture_output=True, text=True, errors="replace")
     assert done.returncode == code, (arguments, done.returncode, done.stderr)
     return done.stdout if code == 0 else done.stderr
 
@@ -38,7 +39,9 @@ has(run("--component", "layers.32.h", code=2), "32 blocks")
 has(run("--component", "nothing", code=2), "nothing")
 has(run("--find", "7", code=2), "no tensor")
 has(run("--component", "output", "--dtype", "q3", code=2), "q3", "q8_0")
-has(run("--component", "output", "--batch", "0", code=2), "expected 1 or more")
+for number in ("0", "-1", "99999999999", str(2**64 + 1), "1.5"):
+    has(run("--component", "output", "--batch", number, code=2), "--batch: expected an integer from 1 to", number)
+has(run("--component", "output", "--at", str(2**64), code=2), "--at: expected an integer from 0 to 2147483647")
 run("--format", "pdf", code=2)
 has(run("--component", "output", "--checkpoint", "missing.gguf", code=1), "missing.gguf")
 has(run("--component", "output", "--out", "missing/folder/x", code=1), "missing/folder/x")
@@ -65,7 +68,7 @@ for format in ("text", "markdown"):
 has(run("--models", "--model", "llama3_8b", code=2), "--model with --models")
 has(run("--models", "--list", code=2), "--list with --models")
 has(run("--list", "--find", "7", code=2), "--find with --list")
-has(run("--find", "0", code=2), "--find 0: expected 1 or more")
+has(run("--find", "0", code=2), "--find: expected an integer from 1 to")
 for option in ("--model", "--component", "--checkpoint", "--profile", "--out"):
     has(run(option, "", code=2), option + ": expected a name")
 
@@ -89,7 +92,17 @@ measured = json.loads(run("--model", "stories15m", "--component", "layers.N.atte
 assert measured["blocks"] == 6 and abs(measured["seconds_of_block"]["median"] - 12.5e-6) < 1e-12, measured
 assert measured["predicted"] == {"bytes": 528768.0, "flops": 995328.0, "least_seconds": 528768 / 1.5e10,
                                  "bound": "reading"}, measured
-has(run("--model", "llama3_8b", "--profile", SAMPLE, code=1), "a profile of stories15m, not of llama3_8b")
+has(run("--model", "llama3_8b", "--profile", SAMPLE, code=1), "a profile of \"stories15m\", not of llama3_8b")
+# A path may be any bytes; what a file says of itself may not.
+with tempfile.TemporaryDirectory() as folder:
+    odd = os.fsencode(folder) + b"/caf\xe9.json"
+    pathlib.Path(os.fsdecode(odd)).write_text(pathlib.Path(SAMPLE).read_text())
+    for form in ("text", "json", "html"):
+        has(run("--model", "stories15m", "--component", "output", "--profile", odd, "--format", form), "20 passes", ".json")
+    for old, new, words in (("AVX2", "</script>", "target: expected the name of a SIMD target"),
+                            ("stories15m", "\\u001b[2J", "a profile of \"\\x1b[2J\"")):
+        pathlib.Path(os.fsdecode(odd)).write_text(pathlib.Path(SAMPLE).read_text().replace(old, new, 1))
+        has(run("--model", "stories15m", "--component", "output", "--profile", odd, code=1), words)
 
 # A checkpoint: the independent count, statistics, another model's file, a file that lacks a tensor.
 with tempfile.TemporaryDirectory() as folder:

@@ -76,6 +76,37 @@ class Bench(unittest.TestCase):
         self.assertEqual(len(table), 4)
         self.assertEqual({line.count("|") for line in table}, {10})
         self.assertIn("CV", table[0])
+        self.check_note(out)
+
+    def check_note(self, out):
+        """Above 100 % of a ceiling there is a note below the table, once; else none."""
+        rows = [line.split("|") for line in out.splitlines() if line.startswith("| ")]
+        column = next(i for i, name in enumerate(rows[0]) if name.strip() in ("of ceiling", "of roof"))
+        shares = [float(row[column].split()[0]) for row in rows[1:] if row[column].strip()]
+        self.assertGreater(min(shares), 0)
+        self.assertEqual(out.count("more than 100 %: "), int(max(shares) > 100), out)
+
+    def test_numbers_are_refused_as_typed(self):
+        for command, option, values in (
+            ((), "-t", ("4097", str(2**64 + 1), "-1", "two")), ((), "-p", (str(2**64), "1,-1")),
+            ((), "-n", ("2147483648",)), ((), "-d", ("0,99999999999",)), ((), "-b", ("0", "1,0")),
+            ((), "-r", ("0", str(2**64 + 1))), ((), "--chunk", ("0",)),
+            (("profile",), "--depth", (str(2**64 - 1), str(2**64), "-1")), (("profile",), "-t", ("-1",)),
+            (("profile",), "-p", ("0",)), (("profile",), "-b", (str(2**64 + 1),)),
+            (("profile",), "-r", ("0",)), (("accuracy", "-f", "x"), "-c", ("0", str(2**64 - 1))),
+            (("accuracy", "-f", "x"), "-t", ("1e3",)),
+        ):
+            for value in values:
+                _, err = run(*command, "-m", self.model, f"{option}={value}" if option[1] == "-" else
+                             f"{option}{value}", code=2)
+                self.assertIn("expected an integer from", err, (option, value))
+                self.assertIn(f"found {value.split(',')[-1]}", err)
+        for option in ("--rows", "-t", "-r"):
+            _, err = run("roofline", "--model", "stories15m", option, str(2**64 + 1), code=2)
+            self.assertIn("expected an integer from", err)
+        # A cache that nobody has memory for.
+        _, err = run("profile", "-m", self.model, "--depth", "2147483647", code=1)
+        self.assertIn("cannot be had", err)
 
     def check_svg(self, path, points):
         root = xml.etree.ElementTree.parse(path).getroot()
@@ -119,6 +150,7 @@ class Bench(unittest.TestCase):
         self.check_profile(json.loads(file.read_text()), 64)
         for component in ("attention.scaled_dot_product", "feed_forward.w1", "output", "unaccounted"):
             self.assertIn(f"| {component} ", out)
+        self.check_note(out)  # a model that a cache holds: parts of it are read faster
 
     def test_generate_writes_a_profile(self):
         file = self.path / "generated.json"
@@ -135,6 +167,10 @@ class Bench(unittest.TestCase):
         variants = {v["name"]: v for v in json.loads(out)}
         self.assertEqual(set(variants), {"int8 activations", "bf16 cache", "int8 activations, bf16 cache",
                                          "bf16 mode"})
+        # A window longer than the text is the text.
+        whole, _ = run("accuracy", "-m", self.model, "-f", text, "-c", "2147483647", "-t", "1", "-o", "json")
+        self.assertEqual({v["positions"] for v in json.loads(whole)},
+                         {v["positions"] for v in variants.values()})
         for v in variants.values():
             self.assertGreater(v["positions"], 100)
             self.assertGreater(v["mean_divergence"], 0)

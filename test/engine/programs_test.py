@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""quipu-trace and quipu-convert as a user meets them: exit codes, stdout and stderr, the files.
+"""quipu-trace, quipu-convert and quipu-inspect as a user meets them: exit codes, stdout and stderr, the
+files.
 
-    python3 programs_test.py QUIPU_TRACE QUIPU_CONVERT
+    python3 programs_test.py QUIPU_TRACE QUIPU_CONVERT QUIPU_INSPECT
 
 The command line is judged always, the rest on SmolLM2 (QUIPU_SMOLLM2_GGUF, or
 ~/.cache/quipu/SmolLM2-135M-Instruct.Q4_1.gguf); without that file it is skipped by name.
@@ -17,7 +18,7 @@ import tempfile
 import time
 import unittest
 
-TRACE, CONVERT = sys.argv[1:3]
+TRACE, CONVERT, INSPECT = sys.argv[1:4]
 MODEL = pathlib.Path(
     os.environ.get("QUIPU_SMOLLM2_GGUF")
     or pathlib.Path.home() / ".cache/quipu/SmolLM2-135M-Instruct.Q4_1.gguf")
@@ -61,10 +62,38 @@ class CommandLine(unittest.TestCase):
             [CONVERT, "--generate", "stories15m"],
             [CONVERT, "--generate", "stories15m", "x.gguf", "y.gguf"],
             [CONVERT, "--generate", "stories14m", "no/such/y.gguf"],
+            [CONVERT, "--generate", "stories15m", "--as", "stories15m", "no/such/y.gguf"],
+            [CONVERT, "x.gguf", "y.gguf", "--seed", "2"],
+            [INSPECT],
         ):
             code, out, err = run(*arguments)
             self.assertEqual((code, out), (2, ""), arguments)
             self.assertNotEqual(err, "")
+
+    def test_what_would_change_nothing_is_named(self):
+        err = run(CONVERT, "--generate", "stories15m", "--as", "stories15m", "no/such/y.gguf")[2]
+        self.assertIn("--as excludes --generate", err)
+        err = run(CONVERT, "x.gguf", "y.gguf", "--seed", "2")[2]
+        self.assertIn("--seed requires --generate", err)
+
+    def test_numbers_are_refused_as_typed(self):
+        trace = (TRACE, "-m", "x.gguf", "--stats", "--tokens", "1")
+        for program, option, values in (
+            (trace, "--start-pos", ("-1", "2147483648", str(2**64), "1.5", "1e3")),
+            (trace, "--ranks", ("0", str(2**64 + 1))),
+            ((CONVERT, "x.gguf", "y.gguf"), "--parts", ("0", "-8", str(2**64 + 8))),
+            ((CONVERT, "--generate", "stories15m", "y.gguf"), "--seed", ("-1", str(2**64))),
+        ):
+            for value in values:
+                code, _, err = run(*program, f"{option}={value}")
+                self.assertEqual(code, 2, (option, value))
+                self.assertIn(f"{option}: expected an integer from", err)
+                self.assertIn(f"found {value}", err)
+
+    def test_help_names_every_form_of_a_tokenizer(self):
+        out = run(CONVERT, "--help")[1]
+        for form in ("tokenizer.model", "tokenizer.json", "SentencePiece"):
+            self.assertIn(form, out)
 
     def test_phases_are_refused_by_name(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -109,6 +138,32 @@ class InFolder(unittest.TestCase):
 
     def tearDown(self):
         self.folder.cleanup()
+
+
+class Names(InFolder):
+    """A file may call its tensors anything."""
+
+    def test_no_escape_sequence_of_a_file_reaches_the_terminal(self):
+        name = "\x1b[2J\x1b]0;title\x07\u009b31m"
+        header = json.dumps({name: {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]},
+                             "n" * 100_000: {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}}).encode()
+        file = self.path / "model.safetensors"
+        file.write_bytes(struct.pack("<Q", len(header)) + header + bytes(8))
+        phases = self.path / "phases.json"
+        phases.write_text(json.dumps([{"name": name, "tokens": [[1.5]]}]))
+        for arguments in ((INSPECT, file), (INSPECT, file, "--as", "stories15m"),
+                          (CONVERT, file, self.path / "x.gguf"),
+                          (CONVERT, file, self.path / "x.gguf", "--as", "stories15m"),
+                          (TRACE, "-m", file, "--stats", "--phases", phases)):
+            code, out, err = run(*arguments)
+            self.assertEqual(code, 1, arguments)
+            self.assertFalse({"\x1b", "\x07", "\u009b"} & set(out + err), arguments)
+            self.assertLess(max(map(len, (out + err).splitlines())), 400, arguments)
+        code, out, _ = run(INSPECT, file, "--json")
+        self.assertTrue(out.isascii())
+        self.assertEqual(code, 1)
+        self.assertIn(name, [t["name"] for t in json.loads(out)["tensors"]])
+        self.assertIn("\\x1b[2J\\x1b]0;title\\x07\\xc2\\x9b31m", run(INSPECT, file)[1])
 
 
 class GeneratedModel(InFolder):
@@ -243,4 +298,4 @@ class RealModel(InFolder):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1], verbosity=2)

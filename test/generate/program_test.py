@@ -141,7 +141,7 @@ class Generate(unittest.TestCase):
         self.refused(2, "temperature: expected a finite number >= 0", "-p", "a", "--temp", "nan")
         self.refused(2, "temperature: expected", "-p", "a", "--temp", "-1")
         self.refused(2, "top_p: expected a number from 0 to 1", "-p", "a", "--top-p", "1.5")
-        self.refused(2, "top_k: expected", "-p", "a", "--top-k", "-1")
+        self.refused(2, "--top-k: expected an integer", "-p", "a", "--top-k", "-1")
         self.refused(2, "--file", "-p", "a", "-f", "b")
         self.refused(2, "--cache", "-p", "a", "--cache", "f64")
         self.refused(2, "--logprobs", "-p", "a", "--logprobs")
