@@ -1,8 +1,9 @@
 // A zip archive in memory, through minizip: the places of stored entries, and the bytes of few.
 //
 // torch.save stores its entries uncompressed, so a tensor's bytes can be used where they stand in
-// the map; an entry that is compressed has no such place. This is the only header that includes
-// minizip. Sibling: torch_pth.hpp.
+// the map; an entry that is compressed has no such place.
+// Siblings: zip_stream.hpp, zip_writer.hpp, torch_pth.hpp. Test:
+// test/checkpoint/torch_pth_test.cpp.
 #pragma once
 
 #include <unzip.h>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "quipu/checkpoint/messages.hpp"
+#include "quipu/checkpoint/zip_stream.hpp"
 
 namespace quipu {
 
@@ -92,36 +94,22 @@ class ZipArchive {
   }
 
  private:
-  // minizip reads through these; the position is all the state there is.
+  // What minizip reads through ZipStream; the position is all the state there is.
   struct Source {
     std::span<const std::byte> bytes;
     std::uint64_t position = 0;
+
+    std::uint64_t size() const { return bytes.size(); }
+    std::size_t read(void* out, std::size_t wanted) const {
+      if (position >= bytes.size()) return 0;
+      const auto at = static_cast<std::size_t>(position);
+      const std::size_t n = (std::min)(bytes.size() - at, wanted);
+      std::memcpy(out, bytes.data() + at, n);
+      return n;
+    }
+    static std::size_t write(const void*, std::size_t) { return 0; }
+    static int error() { return 0; }
   };
-  static voidpf open(voidpf opaque, const void*, int) {
-    static_cast<Source*>(opaque)->position = 0;
-    return opaque;
-  }
-  static uLong read(voidpf, voidpf stream, void* out, uLong wanted) {
-    Source& source = *static_cast<Source*>(stream);
-    if (source.position >= source.bytes.size()) return 0;
-    const std::size_t left = source.bytes.size() - static_cast<std::size_t>(source.position);
-    const std::size_t n = (std::min)(left, static_cast<std::size_t>(wanted));
-    std::memcpy(out, source.bytes.data() + source.position, n);
-    source.position += n;
-    return static_cast<uLong>(n);
-  }
-  static ZPOS64_T tell(voidpf, voidpf stream) { return static_cast<Source*>(stream)->position; }
-  static long seek(voidpf, voidpf stream, ZPOS64_T offset, int origin) {
-    Source& source = *static_cast<Source*>(stream);
-    const std::uint64_t base = origin == ZLIB_FILEFUNC_SEEK_CUR   ? source.position
-                               : origin == ZLIB_FILEFUNC_SEEK_END ? source.bytes.size()
-                                                                  : 0;
-    if (offset > source.bytes.size() || base > source.bytes.size() - offset) return -1;
-    source.position = base + offset;
-    return 0;
-  }
-  static int close(voidpf, voidpf) { return 0; }
-  static int status(voidpf, voidpf) { return 0; }
 
   struct Closer {
     void operator()(void* file) const { unzClose(file); }
@@ -130,14 +118,7 @@ class ZipArchive {
   using Handle = std::unique_ptr<void, Closer>;
 
   Handle open_archive(Source& source) const {
-    zlib_filefunc64_def functions{};
-    functions.zopen64_file = open;
-    functions.zread_file = read;
-    functions.ztell64_file = tell;
-    functions.zseek64_file = seek;
-    functions.zclose_file = close;
-    functions.zerror_file = status;
-    functions.opaque = &source;
+    zlib_filefunc64_def functions = detail::ZipStream<Source>::functions(source);
     Handle archive(unzOpen2_64(path_.c_str(), &functions));
     if (!archive) {
       detail::bad_format(path_,
@@ -156,10 +137,10 @@ class ZipArchive {
 inline void ZipArchive::read_directory() {
   // minizip looks for the end record anywhere in the last 64 KB and so accepts a file that was
   // padded, or cut inside that record. Archives of torch.save end with it, without a comment.
-  constexpr std::size_t end_record = 22;
+  using detail::zip_end_record;
   const std::string_view text(reinterpret_cast<const char*>(bytes_.data()), bytes_.size());
-  if (text.size() < end_record ||
-      !text.substr(text.size() - end_record).starts_with("PK\x05\x06") ||
+  if (text.size() < zip_end_record ||
+      !text.substr(text.size() - zip_end_record).starts_with("PK\x05\x06") ||
       !text.ends_with(std::string_view("\0\0", 2))) {
     detail::bad_format(path_,
                        "does not end with the end record of a zip archive (is the file cut "
@@ -171,8 +152,7 @@ inline void ZipArchive::read_directory() {
   if (unzGetGlobalInfo64(archive.get(), &info) != UNZ_OK) {
     detail::bad_format(path_, "the zip archive's directory cannot be read");
   }
-  constexpr std::size_t least_entry = 46;  // bytes of an entry of the central directory
-  if (info.number_entry > bytes_.size() / least_entry) {
+  if (info.number_entry > bytes_.size() / detail::zip_directory_entry) {
     detail::bad_format(path_, "the zip archive claims " + detail::decimal(info.number_entry) +
                                   " entries, more than fit in it");
   }

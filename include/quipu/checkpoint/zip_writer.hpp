@@ -16,6 +16,7 @@
 
 #include "quipu/checkpoint/atomic_file.hpp"
 #include "quipu/checkpoint/messages.hpp"
+#include "quipu/checkpoint/zip_stream.hpp"
 #include "quipu/shape/checked.hpp"
 
 namespace quipu {
@@ -27,15 +28,7 @@ class ZipWriter {
 
   /// FileError if `path` cannot be written.
   explicit ZipWriter(std::string path) : sink_(std::make_unique<Sink>(std::move(path))) {
-    zlib_filefunc64_def functions{};
-    functions.zopen64_file = open;
-    functions.zread_file = read;
-    functions.zwrite_file = write;
-    functions.ztell64_file = tell;
-    functions.zseek64_file = seek;
-    functions.zclose_file = close;
-    functions.zerror_file = status;
-    functions.opaque = sink_.get();
+    zlib_filefunc64_def functions = detail::ZipStream<Sink>::functions(*sink_);
     archive_.reset(
         zipOpen2_64(sink_->file.path().c_str(), APPEND_STATUS_CREATE, nullptr, &functions));
     check(archive_ ? ZIP_OK : ZIP_INTERNALERROR);
@@ -44,9 +37,10 @@ class ZipWriter {
   /// Begins an entry of exactly `bytes` bytes.
   void begin(const std::string& name, std::size_t bytes) {
     // Local header, name, zip64 sizes, and a field "FB" of the bytes that are missing: torch's own.
-    constexpr std::size_t header = 30, field = 4, large_sizes = 20;
+    constexpr std::size_t field = 4, large_sizes = 20;
     const bool large = bytes >= 0xffffffffu;
-    const std::size_t start = sink_->end + header + name.size() + field + (large ? large_sizes : 0);
+    const std::size_t start =
+        sink_->end + detail::zip_local_header + name.size() + field + (large ? large_sizes : 0);
     const std::size_t padding = round_up(start, alignment) - start;
     std::string extra(field + padding, 'Z');
     extra[0] = 'F';
@@ -83,41 +77,31 @@ class ZipWriter {
   }
 
  private:
-  // minizip writes through these; none may throw, so an error is kept until it returns.
+  // What minizip writes through ZipStream; an error is kept until it returns.
   struct Sink {
     explicit Sink(std::string path) : file(std::move(path)) {}
     AtomicFile file;
-    std::size_t position = 0, end = 0;
-    int error = 0;
-  };
-  static voidpf open(voidpf opaque, const void*, int) { return opaque; }
-  static uLong read(voidpf, voidpf, void*, uLong) { return 0; }
-  static uLong write(voidpf, voidpf stream, const void* data, uLong bytes) {
-    Sink& sink = *static_cast<Sink*>(stream);
-    const int error =
-        sink.file.write_at(sink.position, {static_cast<const std::byte*>(data), bytes});
-    if (error != 0) {
-      sink.error = error;
-      return 0;
+    std::uint64_t position = 0;
+    std::size_t end = 0;
+    int failed = 0;
+
+    std::uint64_t size() const { return end; }
+    static std::size_t read(void*, std::size_t) { return 0; }
+    std::size_t write(const void* data, std::size_t bytes) {
+      const auto at = static_cast<std::size_t>(position);
+      const int code = file.write_at(at, {static_cast<const std::byte*>(data), bytes});
+      if (code != 0) {
+        failed = code;
+        return 0;
+      }
+      end = (std::max)(end, at + bytes);
+      return bytes;
     }
-    sink.position += bytes;
-    sink.end = (std::max)(sink.end, sink.position);
-    return bytes;
-  }
-  static ZPOS64_T tell(voidpf, voidpf stream) { return static_cast<Sink*>(stream)->position; }
-  static long seek(voidpf, voidpf stream, ZPOS64_T offset, int origin) {
-    Sink& sink = *static_cast<Sink*>(stream);
-    const std::size_t base = origin == ZLIB_FILEFUNC_SEEK_CUR   ? sink.position
-                             : origin == ZLIB_FILEFUNC_SEEK_END ? sink.end
-                                                                : 0;
-    sink.position = base + offset;
-    return 0;
-  }
-  static int close(voidpf, voidpf) { return 0; }
-  static int status(voidpf, voidpf stream) { return static_cast<Sink*>(stream)->error; }
+    int error() const { return failed; }
+  };
 
   void check(int code) const {
-    if (sink_->error != 0) detail::file_failed(sink_->file.path(), "cannot write", sink_->error);
+    if (sink_->failed != 0) detail::file_failed(sink_->file.path(), "cannot write", sink_->failed);
     if (code != ZIP_OK) {
       raise<FileError>(sink_->file.path() + ": cannot write a zip archive (minizip's error " +
                        detail::decimal(code) + ")");
