@@ -3,13 +3,10 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <initializer_list>
 #include <memory>
 #include <random>
@@ -18,8 +15,13 @@
 #include <string_view>
 
 #include "quipu/shape/error.hpp"
+#include "support/folder.hpp"
+#include "support/message_of.hpp"
 
 namespace quipu::test {
+
+using quipu_test::contents;
+using quipu_test::Folder;
 
 /// Appends the bytes of a number, little-endian.
 template <class T>
@@ -42,17 +44,10 @@ inline std::span<const std::byte> as_bytes(const std::string& text) {
 /// f() throws E whose message has every one of the words.
 template <class E, class F>
 void expect_error(F&& f, std::initializer_list<std::string_view> words) {
-  try {
-    f();
-  } catch (const E& error) {
-    const std::string_view message = error.what();
-    for (const std::string_view word : words) {
-      EXPECT_NE(message.find(word), std::string_view::npos)
-          << "\"" << word << "\" is not in: " << message;
-    }
-    return;
+  const std::string message = quipu_test::message_of<E>(f);
+  for (const std::string_view word : words) {
+    EXPECT_NE(message.find(word), std::string::npos) << "\"" << word << "\" is not in: " << message;
   }
-  ADD_FAILURE() << "no error; expected one about " << *words.begin();
 }
 
 /// Every shorter form of the file is refused (an exception, never a crash).
@@ -108,41 +103,6 @@ void fuzz(const std::string& whole, std::size_t rounds, F&& parse) {
     }
   }
   (void)sink;
-}
-
-/// A folder of its own for a test, removed afterwards.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "quipu-test-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) ADD_FAILURE() << "no temporary folder";
-    path_ = pattern;
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string operator/(std::string_view name) const { return (path_ / name).string(); }
-  const std::filesystem::path& path() const { return path_; }
-  std::string write(std::string_view name, std::string_view bytes) const {
-    std::ofstream(path_ / name, std::ios::binary) << bytes;
-    return *this / name;
-  }
-  std::size_t files() const {
-    std::size_t count = 0;
-    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(path_)) ++count;
-    return count;
-  }
-
- private:
-  std::filesystem::path path_;
-};
-
-inline std::string read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 }  // namespace quipu::test

@@ -307,7 +307,7 @@ TEST(Gguf, WriterIsReadBack) {
   EXPECT_EQ(done, (std::vector<std::size_t>{5, 12, 148}));
   EXPECT_EQ(folder.files(), 1U);
 
-  const std::string bytes = test::read_file(path);
+  const std::string bytes = test::contents(path);
   const GgufFile file(as_bytes(bytes), path);
   EXPECT_EQ(file.get_array<std::string_view>("tokenizer.ggml.tokens"), tokens);
   EXPECT_TRUE(file.get<bool>("flag"));
@@ -322,7 +322,7 @@ TEST(Gguf, AbandonedWriterLeavesTheFormerFile) {
   const std::string path = folder.write("w.gguf", "former");
   const std::vector<GgufPlan> plan = {{"v", ElementType::f32, {3}}};
   { GgufWriter writer(path, GgufMetadata{}, plan); }
-  EXPECT_EQ(test::read_file(path), "former");
+  EXPECT_EQ(test::contents(path), "former");
   EXPECT_EQ(folder.files(), 1U);
   const auto refused = [&](GgufPlan tensor, std::initializer_list<std::string_view> words) {
     const std::vector<GgufPlan> bad = {std::move(tensor)};

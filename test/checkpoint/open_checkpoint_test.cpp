@@ -155,8 +155,8 @@ TEST(OpenCheckpoint, TakesFilesAndTheirSiblings) {
 }
 
 TEST(OpenCheckpoint, NeedsNoFileSystem) {
-  const std::string weights = test::read_file(data_folder + "T3/hf-bf16/model.safetensors");
-  const std::string config = test::read_file(data_folder + "T3/hf-bf16/config.json");
+  const std::string weights = test::contents(data_folder + "T3/hf-bf16/model.safetensors");
+  const std::string config = test::contents(data_folder + "T3/hf-bf16/config.json");
   const Checkpoint held = checkpoint_from_bytes(test::as_bytes(weights), "memory", config);
   EXPECT_EQ(held.facts.n_heads, 4U);
   EXPECT_EQ(held.naming, NamingScheme::hugging_face);
@@ -171,7 +171,7 @@ class Copy : public test::Folder {
   explicit Copy(const std::string& name) {
     std::filesystem::copy(data_folder + name, path(), std::filesystem::copy_options::recursive);
   }
-  std::string read(std::string_view file) const { return test::read_file(*this / file); }
+  std::string read(std::string_view file) const { return test::contents(*this / file); }
   void replace(std::string_view file, std::string_view from, std::string_view to) const {
     std::string text = read(file);
     const std::size_t at = text.find(from);

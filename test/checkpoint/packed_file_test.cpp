@@ -54,7 +54,7 @@ struct SmallFile {
     pack(row_major_view(b.data(), ElementType::f32, 3, 5), panels.data(), 0, 1);
     writer.append("blk.0.b", panels);
     writer.finish();
-    bytes = test::read_file(path);
+    bytes = test::contents(path);
   }
 };
 

@@ -138,7 +138,7 @@ TEST(Safetensors, WriterIsReadBack) {
                               {"\"ids\"", "24 bytes", "25"});
   writer.append("ids", as_bytes(last));
   writer.finish();
-  const std::string bytes = test::read_file(path);
+  const std::string bytes = test::contents(path);
   const SafetensorsFile file(as_bytes(bytes), path);
   ASSERT_EQ(file.tensors().size(), 3U);
   EXPECT_EQ(file.tensors()[0].name, odd);

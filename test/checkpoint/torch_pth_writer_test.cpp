@@ -40,7 +40,7 @@ TEST(TorchWriter, WritesWhatTheReaderReads) {
   }
   EXPECT_EQ(folder.files(), 1u);  // not yet under its name
   writer.finish();
-  const std::string bytes = test::read_file(path);
+  const std::string bytes = test::contents(path);
   const auto tensors = read_torch_file(test::as_bytes(bytes), path);
   ASSERT_EQ(tensors.size(), plan.size());
   std::size_t sum = 0;

@@ -1,20 +1,15 @@
 // Conversions between all layouts: bytes that come back equal, logits with the same bits, element
 // types within the rounding of the type, tokenizers that give the same ids, refusals by name.
-#include "quipu/engine/convert.hpp"
-
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
 
-#include "quipu/checkpoint/open_checkpoint.hpp"
-#include "quipu/engine/session.hpp"
+#include "convert_fixture.hpp"
 #include "support/compare.hpp"
 #include "support/golden.hpp"
-#include "test_engine.hpp"
+#include "support/message_of.hpp"
 
 namespace quipu_test {
 namespace {
@@ -26,54 +21,12 @@ using quipu::ElementType;
 using quipu::TokenId;
 using quipu::WriteLayout;
 
-class Convert : public ::testing::Test {
+class Convert : public ConvertFixture {
  protected:
-  Convert() {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  ~Convert() override { fs::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-
   static std::string hugging_face(const std::string& model) {
     return find_golden("models/" + model + "/hf-f32");
   }
-
-  static ConvertReport convert(const std::string& from, const std::string& to, WriteLayout layout,
-                               std::optional<ElementType> type = std::nullopt,
-                               std::optional<ElementType> output_type = std::nullopt,
-                               bool overwrite = false, std::size_t parts = 1) {
-    const quipu::Checkpoint file = quipu::open_checkpoint(from);
-    const quipu::ModelEntry& entry =
-        quipu::choose_model(test_engine::engine().models(), file.facts, from);
-    ConvertOptions options;
-    options.layout = layout;
-    options.type = type;
-    options.output_type = output_type;
-    options.overwrite = overwrite;
-    options.parts = parts;
-    quipu::ThreadPool pool(2);
-    return quipu::convert(file, entry, to, options, quipu::ExecutorRef(pool));
-  }
-
-  static std::vector<float> logits(const std::string& checkpoint) {
-    quipu::LoadOptions load;
-    load.threads = 1;
-    const quipu::Model model = test_engine::engine().load(checkpoint, load);
-    quipu::Session session(model, {.capacity = 8});
-    return session.forward(std::vector<TokenId>{1, 5, 9, 2, 100, 7});
-  }
-
-  fs::path folder_ =
-      fs::path(::testing::TempDir()) /
-      ("quipu-" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
 };
-
-std::string contents(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(in), {});
-}
 
 /// Through all three layouts and back: fewer kv heads (T2), as many (T3), a tied output (T4),
 /// scaled frequencies (T2, T4).
@@ -218,14 +171,9 @@ TEST_F(Convert, SaysWhatItCouldNotDoAsAsked) {
   EXPECT_NE(again.notes.at(0).find("q5_0 to q4_0"), std::string::npos);
 }
 
-template <class E = quipu::ArgumentError, class F>
+template <class F>
 std::string refusal(F&& f) {
-  try {
-    f();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "not refused";
+  return message_of<quipu::ArgumentError>(f);
 }
 
 TEST_F(Convert, RefusesByNameAndLeavesNothingBehind) {
@@ -253,9 +201,11 @@ TEST_F(Convert, RefusesByNameAndLeavesNothingBehind) {
   EXPECT_EQ(contents(path("taken.gguf")), before);
   convert(t1, path("taken.gguf"), WriteLayout::gguf, ElementType::f16, {}, true);
   EXPECT_LT(contents(path("taken.gguf")).size(), before.size());
-  EXPECT_NE(refusal([&] { convert(t1, folder_.string(), WriteLayout::meta); }).find("new or empty"),
+  EXPECT_NE(refusal([&] {
+              convert(t1, folder_.path().string(), WriteLayout::meta);
+            }).find("new or empty"),
             std::string::npos);
-  EXPECT_NE(refusal<quipu::FileError>([&] {
+  EXPECT_NE(message_of<quipu::FileError>([&] {
               convert(t1, path("no/such/out.gguf"), WriteLayout::gguf);
             }).find("no/such/out.gguf"),
             std::string::npos);
@@ -271,7 +221,7 @@ TEST_F(Convert, RefusesByNameAndLeavesNothingBehind) {
     std::memcpy(bytes.data() + (at - file.files[0].bytes().data()), &large, 4);
   }
   std::ofstream(path("large/model.safetensors"), std::ios::binary) << bytes;
-  EXPECT_NE(refusal<quipu::MismatchError>([&] {
+  EXPECT_NE(message_of<quipu::MismatchError>([&] {
               convert(path("large"), path("half.gguf"), WriteLayout::gguf, ElementType::f16);
             }).find("model.layers.0.mlp.gate_proj.weight: a value in rows"),
             std::string::npos);
@@ -289,7 +239,7 @@ TEST_F(Convert, RefusesByNameAndLeavesNothingBehind) {
     std::ofstream(path("large/model.safetensors"), std::ios::binary) << bytes;
     for (const ElementType type : {ElementType::q8_0, ElementType::q4_0, ElementType::q4_1,
                                    ElementType::q5_0, ElementType::q5_1}) {
-      EXPECT_NE(refusal<quipu::MismatchError>([&] {
+      EXPECT_NE(message_of<quipu::MismatchError>([&] {
                   convert(path("large"), path("blocks.gguf"), WriteLayout::gguf, type);
                 }).find("is too large for " + std::string(quipu::name(type))),
                 std::string::npos);
@@ -297,22 +247,18 @@ TEST_F(Convert, RefusesByNameAndLeavesNothingBehind) {
   }
 
   std::set<std::string> left;
-  for (const auto& entry : fs::directory_iterator(folder_)) left.insert(entry.path().filename());
+  for (const auto& entry : fs::directory_iterator(folder_.path()))
+    left.insert(entry.path().filename());
   EXPECT_EQ(left, (std::set<std::string>{"taken.gguf", "large", "bf16.gguf"}));
 }
 
 /// Of a folder without its last parts the first missing file is named, not a shape.
 TEST_F(Convert, NamesTheMissingPartsOfAMetaFolder) {
   const auto refusal = [](const std::string& folder) {
-    try {
-      logits(folder);
-    } catch (const quipu::MismatchError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    return message_of<quipu::MismatchError>([&] { logits(folder); });
   };
   convert(hugging_face("T1"), path("two"), WriteLayout::meta, {}, {}, false, 2);
-  fs::remove(folder_ / "two" / "consolidated.01.pth");
+  fs::remove(path("two/consolidated.01.pth"));
   EXPECT_NE(refusal(path("two"))
                 .find("two: consolidated.01.pth missing: tensor "
                       "tok_embeddings.weight is cut into 2 parts (["),
@@ -320,7 +266,7 @@ TEST_F(Convert, NamesTheMissingPartsOfAMetaFolder) {
       << refusal(path("two"));
   convert(hugging_face("T3"), path("four"), WriteLayout::meta, {}, {}, false, 4);
   for (const char* part : {"2", "3"}) {
-    fs::remove(folder_ / "four" / ("consolidated.0" + std::string(part) + ".pth"));
+    fs::remove(path("four/consolidated.0" + std::string(part) + ".pth"));
   }
   EXPECT_NE(refusal(path("four")).find("consolidated.02.pth to consolidated.03.pth missing"),
             std::string::npos)
@@ -361,7 +307,7 @@ TEST_F(Convert, ComparesARepeatedMatrixInEveryPart) {
   ASSERT_NE(last, nullptr);
   EXPECT_NO_THROW(quipu::verify_tensors(file, entry, holder.slots));
   *last ^= std::byte{1};
-  EXPECT_NE(refusal<quipu::MismatchError>([&] {
+  EXPECT_NE(message_of<quipu::MismatchError>([&] {
               quipu::verify_tensors(file, entry, holder.slots);
             }).find("shares this matrix with the embedding"),
             std::string::npos);

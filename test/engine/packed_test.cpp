@@ -1,18 +1,13 @@
 // Packed files and generated models: the same bits as from the original, no copy of the weights in
 // memory, and made-up weights whose size is what it should be.
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
-#include "quipu/checkpoint/open_checkpoint.hpp"
-#include "quipu/engine/convert.hpp"
-#include "quipu/engine/session.hpp"
+#include "convert_fixture.hpp"
 #include "support/compare.hpp"
 #include "support/golden.hpp"
-#include "test_engine.hpp"
 
 namespace quipu_test {
 namespace {
@@ -24,61 +19,23 @@ using quipu::ElementType;
 using quipu::TokenId;
 using quipu::WriteLayout;
 
-class Packed : public ::testing::Test {
+class Packed : public ConvertFixture {
  protected:
-  Packed() {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  ~Packed() override { fs::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-
-  static ConvertOptions options(WriteLayout layout, std::optional<ElementType> type) {
-    ConvertOptions options;
-    options.layout = layout;
-    options.type = type;
-    return options;
-  }
-  static ConvertReport convert(const std::string& from, const std::string& to, WriteLayout layout,
-                               std::optional<ElementType> type = std::nullopt) {
-    const quipu::Checkpoint file = quipu::open_checkpoint(from);
-    quipu::ThreadPool pool(2);
-    return quipu::convert(file,
-                          quipu::choose_model(test_engine::engine().models(), file.facts, from), to,
-                          options(layout, type), quipu::ExecutorRef(pool));
-  }
   static void generate(const std::string& model, const std::string& to, WriteLayout layout,
                        std::optional<ElementType> type, std::size_t threads = 2,
                        std::uint64_t seed = 1) {
+    ConvertOptions options;
+    options.layout = layout;
+    options.type = type;
     quipu::ThreadPool pool(threads);
     for (const quipu::ModelEntry& entry : test_engine::engine().models()) {
       if (entry.name != model) continue;
-      quipu::generate_checkpoint(entry, seed, to, options(layout, type), quipu::ExecutorRef(pool));
+      quipu::generate_checkpoint(entry, seed, to, options, quipu::ExecutorRef(pool));
       return;
     }
     FAIL() << model;
   }
-
-  static std::vector<float> logits(const quipu::Model& model) {
-    quipu::Session session(model, {.capacity = 8});
-    return session.forward(std::vector<TokenId>{1, 5, 9, 2, 100, 7});
-  }
-  static quipu::Model load(const std::string& checkpoint) {
-    quipu::LoadOptions load;
-    load.threads = 2;
-    return test_engine::engine().load(checkpoint, load);
-  }
-
-  fs::path folder_ =
-      fs::path(::testing::TempDir()) /
-      ("quipu-" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
 };
-
-std::string contents(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(in), {});
-}
 
 /// Whether two files hold the same tensors, byte for byte; their metadata may stand in another
 /// order.

@@ -6,6 +6,7 @@
 #include "quipu/engine/session.hpp"
 #include "support/compare.hpp"
 #include "support/golden.hpp"
+#include "support/message_of.hpp"
 #include "test_engine.hpp"
 
 namespace quipu_test {
@@ -22,16 +23,6 @@ quipu::Model load(const std::string& model, std::size_t ranks, std::size_t threa
   options.ranks = ranks;
   options.pack = pack;
   return test_engine::engine().load(find_golden("models/" + model + "/hf-f32"), options);
-}
-
-template <class Error, class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 const std::vector<TokenId> text{5, 17, 3, 99, 0, 127, 64, 31, 2};

@@ -5,6 +5,7 @@
 
 #include "support/compare.hpp"
 #include "support/golden.hpp"
+#include "support/message_of.hpp"
 #include "test_engine.hpp"
 #include "tiny_models.hpp"
 
@@ -21,15 +22,9 @@ quipu::Model load() {
   return test_engine::engine().load(find_golden("models/T1/hf-f32"), options);
 }
 
-/// The message of the ArgumentError that `f` raises.
 template <class F>
 std::string refusal(F&& f) {
-  try {
-    f();
-  } catch (const quipu::ArgumentError& error) {
-    return error.what();
-  }
-  return "not refused";
+  return message_of<quipu::ArgumentError>(f);
 }
 
 TEST(Session, TheLastPositionWorksAndOnePastItIsRefusedBeforeAnyWork) {

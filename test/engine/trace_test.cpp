@@ -11,6 +11,7 @@
 #include "quipu/engine/trace_writer.hpp"
 #include "support/compare.hpp"
 #include "support/golden.hpp"
+#include "support/message_of.hpp"
 #include "support/safetensors.hpp"
 #include "test_engine.hpp"
 
@@ -126,12 +127,7 @@ TEST_F(TraceFile, SelectsByPatternAndByTheAtlasNames) {
 
 template <class F>
 std::string refusal(F&& f) {
-  try {
-    f();
-  } catch (const quipu::ArgumentError& error) {
-    return error.what();
-  }
-  return "not refused";
+  return message_of<quipu::ArgumentError>(f);
 }
 
 TEST_F(TraceFile, RefusesByName) {

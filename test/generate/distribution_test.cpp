@@ -18,23 +18,14 @@
 #include "support/compare.hpp"
 #include "support/generator.hpp"
 #include "support/golden.hpp"
+#include "support/message_of.hpp"
 
 namespace {
 
 using quipu_test::close;
+using quipu_test::message_of;
 const float infinity = std::numeric_limits<float>::infinity();
 const float nan_value = std::numeric_limits<float>::quiet_NaN();
-
-/// What a call raised, "" if nothing.
-template <class E, class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return {};
-}
 
 std::vector<float> floats(const nlohmann::json& values) {
   std::vector<float> result;
@@ -196,7 +187,7 @@ TEST(CheckLogits, NamesTheTokenAndItsValue) {
   const auto message = [](std::vector<float> logits) {
     return message_of<quipu::LogitsError>([&] { quipu::check_logits(logits); });
   };
-  EXPECT_EQ(message({1, 2, -infinity}), "");
+  EXPECT_EQ(message({1, 2, -infinity}), "not refused");
   EXPECT_EQ(message({1, 2, nan_value}),
             "logits: expected finite values or -infinity (a masked token), found NaN for token 2");
   EXPECT_EQ(message({1, infinity, nan_value}),

@@ -9,6 +9,7 @@
 
 #include "quipu/engine/session.hpp"
 #include "support/golden.hpp"
+#include "support/message_of.hpp"
 #include "test_engine.hpp"
 
 namespace quipu_test {
@@ -31,17 +32,6 @@ inline std::vector<quipu::TokenId> some_tokens(std::size_t count, std::uint64_t 
     tokens.push_back(static_cast<quipu::TokenId>((z >> 40) % tiny_vocabulary));
   }
   return tokens;
-}
-
-/// The message of the error of type E that `f` raises.
-template <class E, class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "not refused";
 }
 
 }  // namespace quipu_test

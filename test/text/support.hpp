@@ -19,8 +19,11 @@
 #include <vector>
 
 #include "quipu/text/tokenizer.hpp"
+#include "support/message_of.hpp"
 
 namespace text_test {
+
+using quipu_test::message_of;
 
 using Json = nlohmann::ordered_json;
 
@@ -184,21 +187,6 @@ inline std::string many(const std::string& unit) {
   const int copies = slow_build() ? 50'000 : 1'000'000;
   for (int i = 0; i < copies; ++i) text += unit;
   return text;
-}
-
-/// The message of the error E that f() throws; a test failure if it does not.
-template <class E, class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const E& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    ADD_FAILURE() << "another exception: " << error.what();
-    return {};
-  }
-  ADD_FAILURE() << "no exception";
-  return {};
 }
 
 }  // namespace text_test
