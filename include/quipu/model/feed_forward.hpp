@@ -62,10 +62,7 @@ struct FeedForward {
         notation::hadamard(notation::call<notation::fn::silu>(symbol::x_ffn * symbol::W_1),
                            symbol::x_ffn* symbol::W_3) *
             symbol::W_2);
-    static constexpr notation::Mistake mistake{
-        "Taking the hidden width for 4 × dim",
-        "two thirds of that, times the multiplier, rounded up to a multiple", 4 * dims<M>::dim,
-        dims<M>::ffn, "hidden features"};
+    static constexpr notation::Mistake mistake = hidden_width_mistake<M>;
     static consteval notation::SourceList sources() {
       return notation::cite<M>(
                  {{"ffn-parts",

@@ -15,6 +15,13 @@ struct w1 {
 };
 }  // namespace weight_id
 
+/// What the hidden width is often taken for; FeedForward says it too.
+template <class M>
+inline constexpr notation::Mistake hidden_width_mistake{
+    "Taking the hidden width for 4 × dim",
+    "two thirds of that, times the multiplier, rounded up to a multiple", 4 * dims<M>::dim,
+    dims<M>::ffn, "hidden features"};
+
 /// [B, T, d] -> [B, T, ffn]. Source: model.py 208-210, applied at 219.
 template <class M>
 struct GateProjection
@@ -37,10 +44,7 @@ struct GateProjection
                                       notation::weight<symbol::W_1, typename of::Weight>,
                                       notation::out<symbol::g, typename of::Out>>;
     static constexpr auto equations = notation::equations(symbol::g == symbol::x_ffn * symbol::W_1);
-    static constexpr notation::Mistake mistake{
-        "Taking the hidden width for 4 × dim",
-        "two thirds of that, times the multiplier, rounded up to a multiple", 4 * dims<M>::dim,
-        dims<M>::ffn, "hidden features"};
+    static constexpr notation::Mistake mistake = hidden_width_mistake<M>;
     static consteval notation::SourceList sources() {
       return notation::cite<M>(
                  {{"ffn-gate",

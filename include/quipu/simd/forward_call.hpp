@@ -32,8 +32,8 @@ struct ForwardCall {
   float norm_eps = 1e-5f;
   NumericMode mode = NumericMode::f32;
   ActivationMode activations = ActivationMode::f32;
-  TraceHook trace;  ///< on for all ranks or for none; rank 0's is called
-  ProfileHook profile;
+  TraceHook trace = {};      ///< on for all ranks or for none; rank 0's is called
+  ProfileHook profile = {};  ///< off unless given
   ExecutorRef executor;
   CommunicatorRef communicator = {};  ///< which rank of how many this call is
   const Arena* scratch = nullptr;     ///< made from `plan`
