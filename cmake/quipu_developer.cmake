@@ -20,9 +20,14 @@ endif()
 # library's users have are tried by the programs and benchmarks.)
 set(QUIPU_TEST_OPTIONS -O1 CACHE STRING "Compiler options of the tests, after those of the build type")
 
+# How the output of a GoogleTest executable ends when every one of its tests was skipped: ctest then reports
+# it as skipped. A failure, or anything said after the list (by a sanitizer), is no such end.
+set(quipu_every_test_skipped
+    "\\[  PASSED  \\] 0 tests\\.\n\\[  SKIPPED \\] [0-9]+ tests?, listed below:\n(\\[  SKIPPED \\] [^\n]*\n)+$")
+
 # quipu_add_test(NAME SOURCES a.cpp ... [LINK target ...] [LABELS label ...])
-# A GoogleTest executable with its own main (test/gtest_main.cpp); each TEST is a ctest test.
-# QUIPU_TEST_DATA is the folder test/data, QUIPU_GOLDEN_DIR the full golden data if a user has it.
+# A GoogleTest executable, which is one test of ctest's. QUIPU_TEST_DATA is the folder test/data. Tests that
+# are skipped among others are listed by test/list_skipped.py.
 function(quipu_add_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
@@ -32,7 +37,8 @@ function(quipu_add_test name)
   target_compile_features(${name} PRIVATE cxx_std_20)
   target_compile_options(${name} PRIVATE ${QUIPU_TEST_OPTIONS})
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600)
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600
+                       SKIP_REGULAR_EXPRESSION "${quipu_every_test_skipped}")
 endfunction()
 
 # Benchmarks are measured where they are built: one target, the processor's own, which costs a third of

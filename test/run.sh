@@ -25,6 +25,14 @@ clang=$(quipu_first_available clang-19 clang-18 clang-17 clang-16)
 # -O1 throughout: tests judge results, not speed, and it halves the time of building them. Users' flags
 # (Release, -O3) are what the demo builds with.
 jobs=$(nproc 2>/dev/null || echo 2)
+# Whatever comes first, the end of all tests or a failure, ends with what was not tested.
+logs=''
+list_skipped() {
+  [ -n "$logs" ] && skipped=$(python3 test/list_skipped.py $logs) && [ -n "$skipped" ] || return 0
+  quipu_say "quipu: tests that were skipped, and why"
+  quipu_say "$skipped"
+}
+trap list_skipped EXIT
 run() {
   build=$1 labels=$2
   shift 2
@@ -36,6 +44,7 @@ run() {
     quipu_say "quipu: the build failed; all of its output is in build/$build.log"
     exit 1
   }
+  logs="$logs build/$build/Testing/Temporary/LastTest.log"
   if [ -n "$labels" ]; then
     ctest --test-dir "build/$build" --output-on-failure -j "$jobs" -L "$labels" -LE slow
   else

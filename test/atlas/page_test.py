@@ -23,8 +23,10 @@ try:
     from selenium.webdriver.common.keys import Keys
     from selenium.webdriver.support.ui import Select
 except ImportError:
+    print("skipped: the Python package selenium is missing")
     sys.exit(77)
 if not shutil.which("chromium") or not shutil.which("chromedriver"):
+    print("skipped: chromium or chromedriver is missing")
     sys.exit(77)
 
 PROGRAM = sys.argv.pop(1)

@@ -13,6 +13,7 @@ import stand_in
 try:
     import jsonschema
 except ImportError:
+    print("skipped: the Python package jsonschema is missing")
     sys.exit(77)
 
 
