@@ -4,12 +4,8 @@ if(NOT COMPILER)
   message("skipped: no such compiler on this machine")
   return()
 endif()
-set(folders "")
-foreach(folder IN LISTS INCLUDES)
-  if(NOT folder STREQUAL "/usr/include")
-    list(APPEND folders -isystem "${folder}")
-  endif()
-endforeach()
+include("${CMAKE_CURRENT_LIST_DIR}/../system_includes.cmake")
+quipu_system_includes(folders ${INCLUDES})
 execute_process(
   COMMAND "${COMPILER}" -std=c++20 -O2 -march=native -DHWY_COMPILE_ONLY_SCALAR "-I${ROOT}" ${folders} "${FILE}" -o
           "${OUT}" -lhwy -lpcre2-8 -lminizip
