@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "quipu/runtime/aligned_buffer.hpp"
+#include "quipu/runtime/huge_pages.hpp"
 #include "quipu/simd/packing.hpp"
 #include "quipu/simd/quantize.hpp"
 
@@ -47,6 +48,7 @@ class PackedCopies {
     }
     const std::size_t panel = quipu::packed_panel_bytes(type, shape.cols);
     data_ = quipu::AlignedBuffer(bytes_ * count_, "matrices of a benchmark");
+    quipu::advise_huge_pages(data_);  // as an engine's packed weights are
     std::byte* first = data_.data();
     quipu::pack(quipu::row_major_view(rows.data(), type, 16, shape.cols), first, 0, 1);
     for (std::size_t at = panel; at < bytes_ * count_; at += panel)

@@ -15,6 +15,7 @@
 #include "program.hpp"
 #include "quipu/engine/ceilings.hpp"
 #include "quipu/engine/engine.hpp"
+#include "quipu/runtime/huge_pages.hpp"
 #include "quipu/runtime/thread_pool.hpp"
 
 namespace bench {
@@ -34,16 +35,15 @@ struct RooflinePoint {
   std::size_t rows = 0, threads = 0;
   double seconds = 0, cv = 0;  ///< of one product: the median
   double bytes = 0, flops = 0;
-  double roof = 0;  ///< FLOP/s that the ceilings allow at this intensity
+  double part = 0;  ///< of what the ceilings measured around each repetition allow: the median
 
   double intensity() const { return flops / bytes; }
   double flops_per_second() const { return flops / seconds; }
-  double part() const { return flops_per_second() / roof; }
 };
 
 struct Roofline {
   std::string model, target;
-  std::map<std::size_t, quipu::Ceilings> ceilings;  ///< by threads
+  std::map<std::size_t, quipu::Ceilings> ceilings;  ///< by threads: medians of all samples
   std::vector<RooflinePoint> points;
   double load_before = 0, load_after = 0;
 };
@@ -80,32 +80,55 @@ inline quipu::ElementType type_named(const std::string& name) {
   quipu::raise<quipu::ArgumentError>("--types: " + name + " is none of" + names);
 }
 
-/// Seconds of one product, repetition by repetition, each of at least a fiftieth of a second.
-inline std::vector<double> time_product(const quipu::KernelProbes& probes,
-                                        const PackedCopies& weights, MatrixShape shape,
-                                        std::size_t rows, quipu::ActivationMode mode,
-                                        quipu::ExecutorRef executor, std::size_t repetitions) {
-  const std::vector<float> x = noise(shape.cols * rows);
-  std::vector<float> y(shape.rows * rows);
+/// What a point is measured with: a pool, its ceilings, and all their samples.
+struct Meter {
+  Meter(const quipu::KernelProbes& probes, std::size_t threads)
+      : pool(threads), ceilings(probes, pool) {}
+  const quipu::Ceilings& sample() { return samples.emplace_back(ceilings.sample()); }
+
+  quipu::ThreadPool pool;
+  quipu::CeilingMeter ceilings;
+  std::vector<quipu::Ceilings> samples;
+};
+
+/// Times one product, each repetition of at least a fiftieth of a second and between two samples of
+/// the ceilings.
+inline void time_product(const quipu::KernelProbes& probes, const PackedCopies& weights,
+                         quipu::ActivationMode mode, bool bytes, Meter& meter,
+                         std::size_t repetitions, RooflinePoint& p) {
+  const std::vector<float> x = noise(p.shape.cols * p.rows);
+  std::vector<float> y(p.shape.rows * p.rows);
   const quipu::AlignedBuffer scratch(
-      sizeof(float) * quipu::product_scratch_floats(shape.cols, rows, executor.concurrency()),
+      sizeof(float) * quipu::product_scratch_floats(p.shape.cols, p.rows, p.threads),
       "scratch of a product");
+  quipu::advise_huge_pages(scratch);
   std::size_t next = 0;
   const auto products = [&](std::size_t count) {
     return quipu::detail::seconds_of([&] {
       for (std::size_t i = 0; i < count; ++i) {
-        const quipu::Product one{weights.view(next++), y.data(), shape.rows};
-        probes.mat_mul(&one, 1, x.data(), shape.cols, rows, mode, executor,
+        const quipu::Product one{weights.view(next++), y.data(), p.shape.rows};
+        probes.mat_mul(&one, 1, x.data(), p.shape.cols, p.rows, mode, meter.pool,
                        reinterpret_cast<float*>(scratch.data()));
       }
     });
   };
+  const auto least_seconds = [&](const quipu::Ceilings& c) {
+    return (std::max)(p.bytes / c.read_bytes_per_second,
+                      p.flops / (bytes ? c.int8_ops_per_second : c.fma_flops_per_second));
+  };
   const double once = products(1);
   const auto count = static_cast<std::size_t>((std::max)(1.0, 0.02 / once));
-  std::vector<double> seconds;
-  for (std::size_t r = 0; r < repetitions; ++r)
+  std::vector<double> seconds, parts;
+  double before = least_seconds(meter.sample());
+  for (std::size_t r = 0; r < repetitions; ++r) {
     seconds.push_back(products(count) / static_cast<double>(count));
-  return seconds;
+    const double after = least_seconds(meter.sample());
+    parts.push_back((before + after) / 2 / seconds.back());
+    before = after;
+  }
+  p.seconds = quipu::median(seconds);
+  p.cv = quipu::coefficient_of_variation(seconds);
+  p.part = quipu::median(parts);
 }
 
 }  // namespace detail
@@ -120,11 +143,9 @@ inline Roofline measure_roofline(const quipu::Engine& engine, const RooflineOpti
   found.model = entry.name;
   found.target = engine.target();
   found.load_before = load_average();
-  std::map<std::size_t, std::unique_ptr<quipu::ThreadPool>> pools;
-  for (const std::size_t threads : o.threads) {
-    pools[threads] = std::make_unique<quipu::ThreadPool>(threads);
-    found.ceilings[threads] = quipu::measure_ceilings(probes, *pools[threads]);
-  }
+  std::map<std::size_t, std::unique_ptr<detail::Meter>> meters;
+  for (const std::size_t threads : o.threads)
+    meters[threads] = std::make_unique<detail::Meter>(probes, threads);
   for (const std::string& matrix : o.matrices) {
     const MatrixShape shape = detail::shape_named(entry.architecture, matrix);
     for (const std::string& name : o.types) {
@@ -136,25 +157,21 @@ inline Roofline measure_roofline(const quipu::Engine& engine, const RooflineOpti
         const bool bytes = activations == "int8";
         if (bytes && quipu::info(type).block_elements == 1) continue;
         for (const std::size_t threads : o.threads) {
-          const quipu::Ceilings& c = found.ceilings[threads];
           for (const std::size_t rows : o.rows) {
-            const std::vector<double> seconds = detail::time_product(
-                probes, weights, shape, rows,
-                bytes ? quipu::ActivationMode::int8 : quipu::ActivationMode::f32, *pools[threads],
-                o.repetitions);
             RooflinePoint p{matrix, name, activations, shape, rows, threads};
-            p.seconds = quipu::median(seconds);
-            p.cv = quipu::coefficient_of_variation(seconds);
             p.bytes = static_cast<double>(weights.bytes());
             p.flops = 2.0 * static_cast<double>(shape.rows * shape.cols * rows);
-            p.roof = (std::min)(p.intensity() * c.read_bytes_per_second,
-                                bytes ? c.int8_ops_per_second : c.fma_flops_per_second);
+            const quipu::ActivationMode mode =
+                bytes ? quipu::ActivationMode::int8 : quipu::ActivationMode::f32;
+            detail::time_product(probes, weights, mode, bytes, *meters[threads], o.repetitions, p);
             found.points.push_back(p);
           }
         }
       }
     }
   }
+  for (const auto& [threads, meter] : meters)
+    found.ceilings[threads] = quipu::median_ceilings(meter->samples);
   found.load_after = load_average();
   return found;
 }
@@ -177,7 +194,7 @@ inline Table roofline_table(const Roofline& r) {
     table.add({fmt::format("{} {}x{}", p.matrix, p.shape.rows, p.shape.cols), p.type, p.activations,
                std::to_string(p.rows), std::to_string(p.threads), figure(p.seconds * 1e6),
                (p.cv > rough_cv ? "~ " : "") + percent(p.cv), figure(p.flops_per_second() * 1e-9),
-               figure(p.bytes / p.seconds * 1e-9), figure(p.intensity()), part(p.part())});
+               figure(p.bytes / p.seconds * 1e-9), figure(p.intensity()), part(p.part)});
   }
   table.set_below(part.note());
   return table;
@@ -197,7 +214,7 @@ inline nlohmann::ordered_json roofline_json(const Roofline& r) {
                       {"cv", p.cv},
                       {"bytes", p.bytes},
                       {"flops", p.flops},
-                      {"part_of_roof", p.part()}});
+                      {"part_of_roof", p.part}});
   }
   return {{"model", r.model},
           {"target", r.target},
@@ -250,7 +267,7 @@ inline Plot roofline_plot(const Roofline& r) {
     found->points.push_back(
         {p.intensity(), p.flops_per_second() * 1e-9,
          fmt::format("{} {}, {} rows: {} GFLOP/s, {} of the roof", p.matrix, p.type, p.rows,
-                     figure(p.flops_per_second() * 1e-9), percent(p.part()))});
+                     figure(p.flops_per_second() * 1e-9), percent(p.part))});
   }
   return plot;
 }

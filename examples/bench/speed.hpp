@@ -48,15 +48,15 @@ struct SpeedResult {
   std::vector<double> rates;  ///< tokens of all sequences a second
   /// What decoding must read, or a prompt compute, a token; 0: unknown.
   double work = 0;
-  double least_seconds = 0;     ///< that the ceilings allow a token: reading or arithmetic
-  std::optional<double> ratio;  ///< to the other engine
+  /// Part of what reading or arithmetic allows, whichever takes longer, by the ceilings measured
+  /// around each round: the median.
+  double part = 0;
+  std::optional<double> ratio;  ///< to the other engine, round by round: the median
 
   bool rough() const { return cv() > rough_cv; }
   bool rough_ratio = false;  ///< the figure or what it is compared with has a large spread
 
   double rate() const { return quipu::median(rates); }
-  /// Part of what reading or arithmetic allows, whichever takes longer.
-  double part() const { return rate() * least_seconds; }
   double cv() const { return quipu::coefficient_of_variation(rates); }
 };
 
@@ -172,32 +172,38 @@ class LlamaCppContestant : public Contestant {
   std::vector<quipu::TokenId> before_, tokens_;
 };
 
-/// All contestants of a test in turns, so that a change of the machine's pace meets each.
+/// All contestants of a test in turns, so that a change of the machine's pace meets each, and the
+/// ceilings at the beginning and after each round.
 inline std::vector<SpeedResult> contest(std::vector<std::unique_ptr<Contestant>>& contestants,
-                                        std::size_t repetitions) {
+                                        std::size_t repetitions, quipu::CeilingMeter& meter,
+                                        std::vector<quipu::Ceilings>& samples) {
   for (std::size_t r = 0; r <= repetitions; ++r) {
     for (auto& c : contestants) {
       const SpeedTest& t = c->result.test;
       const double rate = static_cast<double>(t.tokens * t.batch) / c->seconds();
       if (r > 0) c->result.rates.push_back(rate);  // the first round warms up
     }
+    samples.push_back(meter.sample());
   }
   std::vector<SpeedResult> results;
   const SpeedResult& last = contestants.back()->result;
   for (auto& c : contestants) {
     SpeedResult& result = c->result;
     if (last.engine != "quipu" && result.engine == "quipu") {
-      result.ratio = result.rate() / last.rate();
-      result.rough_ratio = result.rough() || last.rough();
+      std::vector<double> ratios;
+      for (std::size_t r = 0; r < repetitions; ++r)
+        ratios.push_back(result.rates[r] / last.rates[r]);
+      result.ratio = quipu::median(ratios);
+      result.rough_ratio = quipu::coefficient_of_variation(ratios) > rough_cv;
     }
     results.push_back(result);
   }
   return results;
 }
 
-/// What a quipu figure is measured against.
-inline void set_ceiling(SpeedResult& r, const quipu::Model& model, const quipu::Ceilings& ceilings,
-                        std::size_t chunk) {
+/// What a quipu figure is measured against: `samples` are those around its rounds.
+inline void set_ceiling(SpeedResult& r, const quipu::Model& model,
+                        const std::vector<quipu::Ceilings>& samples, std::size_t chunk) {
   const quipu::ProfileComponent cost = cost_of(model, r.test, cache_type(r.cache), chunk);
   const auto tokens = static_cast<double>(r.test.tokens * r.test.batch);
   // The embedding is read, not multiplied: the layers' first matrix says what is multiplied.
@@ -208,11 +214,17 @@ inline void set_ceiling(SpeedResult& r, const quipu::Model& model, const quipu::
   const bool bytes = r.activations == "int8" && wq != slots.end() &&
                      quipu::info(wq->view->type).block_elements > 1;
   r.work = static_cast<double>(r.test.prompt ? cost.flops : cost.bytes) / tokens;
-  r.least_seconds =
-      (std::max)(static_cast<double>(cost.bytes) / ceilings.read_bytes_per_second,
-                 static_cast<double>(cost.flops) /
-                     (bytes ? ceilings.int8_ops_per_second : ceilings.fma_flops_per_second)) /
-      tokens;
+  const auto least_seconds = [&](const quipu::Ceilings& c) {
+    return (std::max)(static_cast<double>(cost.bytes) / c.read_bytes_per_second,
+                      static_cast<double>(cost.flops) /
+                          (bytes ? c.int8_ops_per_second : c.fma_flops_per_second)) /
+           tokens;
+  };
+  std::vector<double> parts;
+  for (std::size_t i = 0; i < r.rates.size(); ++i) {
+    parts.push_back(r.rates[i] * (least_seconds(samples[i]) + least_seconds(samples[i + 1])) / 2);
+  }
+  r.part = quipu::median(parts);
 }
 
 inline std::vector<SpeedTest> tests_of(const SpeedOptions& o) {
@@ -258,8 +270,8 @@ inline SpeedReport measure_speed(const quipu::Engine& engine, const SpeedOptions
       llama = std::make_unique<LlamaCpp>(o.python, o.file, threads, context + 8);
       report.other = fmt::format("llama-cpp-python {} ({})", llama->version(), llama->system());
     }
-    report.ceilings.emplace_back(threads,
-                                 quipu::measure_ceilings(model.probes(), model.executor()));
+    quipu::CeilingMeter meter(model.probes(), model.executor());
+    std::vector<quipu::Ceilings> all_samples;
     report.model = model.name();
     report.target = model.target();
     report.parameters = model.parameters();
@@ -281,13 +293,15 @@ inline SpeedReport measure_speed(const quipu::Engine& engine, const SpeedOptions
         contestants.push_back(std::make_unique<detail::LlamaCppContestant>(
             *llama, test, model.architecture().vocab_size));
       }
-      for (SpeedResult& r : detail::contest(contestants, o.repetitions)) {
+      std::vector<quipu::Ceilings> samples;
+      for (SpeedResult& r : detail::contest(contestants, o.repetitions, meter, samples)) {
         r.threads = threads;
-        if (r.engine == "quipu")
-          detail::set_ceiling(r, model, report.ceilings.back().second, o.chunk);
+        if (r.engine == "quipu") detail::set_ceiling(r, model, samples, o.chunk);
         report.results.push_back(std::move(r));
       }
+      all_samples.insert(all_samples.end(), samples.begin(), samples.end());
     }
+    report.ceilings.emplace_back(threads, quipu::median_ceilings(all_samples));
   }
   report.load_after = load_average();
   return report;
@@ -328,7 +342,7 @@ inline Table speed_table(const SpeedReport& report) {
     table.add({r.test.name(), std::to_string(r.threads), r.engine, r.activations, r.cache,
                (r.rough() ? "~ " : "") + figure(r.rate()), percent(r.cv()),
                r.work == 0 ? "" : figure(speed * 1e-9) + (r.test.prompt ? " GFLOP" : " GB"),
-               r.work == 0 ? "" : part(r.part()),
+               r.work == 0 ? "" : part(r.part),
                r.ratio ? (r.rough_ratio ? "~ " : "") + figure(*r.ratio) : ""});
   }
   table.set_below(part.note());
@@ -350,7 +364,7 @@ inline Table speed_csv(const SpeedReport& report) {
                r.work == 0     ? ""
                : r.test.prompt ? "FLOP"
                                : "byte",
-               r.work == 0 ? "" : fmt::format("{:.4g}", r.part()),
+               r.work == 0 ? "" : fmt::format("{:.4g}", r.part),
                r.ratio ? fmt::format("{:.4g}", *r.ratio) : ""});
   }
   return table;
@@ -374,7 +388,7 @@ inline nlohmann::ordered_json speed_json(const SpeedReport& report) {
                                   {"samples", r.rates}};
     if (r.work > 0) {
       one[r.test.prompt ? "flops_per_second" : "bytes_per_second"] = r.rate() * r.work;
-      one["part_of_ceiling"] = r.part();
+      one["part_of_ceiling"] = r.part;
     }
     if (r.ratio) one["to_other"] = *r.ratio;
     results.push_back(std::move(one));

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -11,6 +10,7 @@
 
 #include "quipu/runtime/aligned_buffer.hpp"
 #include "quipu/runtime/executor.hpp"
+#include "quipu/runtime/huge_pages.hpp"
 #include "quipu/runtime/statistics.hpp"
 #include "quipu/simd/probes.hpp"
 
@@ -27,8 +27,8 @@ struct Ceilings {
 struct CeilingsWork {
   std::size_t repetitions = 5;  ///< each figure is their median
   /// Read in one repetition; larger than the caches, so that it comes from memory.
-  std::size_t bytes = std::size_t{256} << 20;
-  std::size_t rounds = std::size_t{1} << 17;  ///< of arithmetic, a worker
+  std::size_t bytes = std::size_t{128} << 20;
+  std::size_t rounds = std::size_t{1} << 18;  ///< of arithmetic, a worker
 };
 
 namespace detail {
@@ -40,52 +40,99 @@ double seconds_of(F&& f) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Median of the rate of `amount` a call, after one call that is not counted.
-template <class F>
-double median_rate(std::size_t repetitions, double amount, F&& f) {
-  f();
-  std::vector<double> rates;
-  for (std::size_t i = 0; i < repetitions; ++i) rates.push_back(amount / seconds_of(f));
-  return median(rates);
-}
-
 }  // namespace detail
 
-/// Measures all three with the workers of an executor: about half a second.
+/// Measures ceilings again and again with the workers of an executor. The pace of a machine that
+/// others share changes by a quarter within seconds, so what is compared with a ceiling should be
+/// measured between two samples of it.
+class CeilingMeter {
+ public:
+  /// Makes the memory to read and finds the best of the reading loops: one, four and eight streams
+  /// a worker, with prefetches of several distances and without. About a second.
+  CeilingMeter(const KernelProbes& probes, ExecutorRef executor, const CeilingsWork& work = {})
+      : probes_(probes),
+        executor_(executor),
+        work_(work),
+        workers_(executor.concurrency()),
+        each_(work.bytes / sizeof(float) / workers_ / 1024 * 1024),
+        memory_(each_ * workers_ * sizeof(float), "memory of a measurement") {
+    advise_huge_pages(memory_);
+    // Written first, by the worker that reads it: untouched pages would all be one page of zeros.
+    executor_.run(workers_, [&](std::size_t task, std::size_t) {
+      std::fill_n(floats() + task * each_, each_, 1.0f);
+    });
+    double best = 0;
+    for (const std::size_t streams : {1, 4, 8}) {
+      for (const std::size_t ahead : {0, 1024, 4096}) {
+        const Loop loop{ahead, streams};
+        std::vector<double> rates;
+        for (std::size_t i = 0; i < work.repetitions; ++i) rates.push_back(read_rate(loop));
+        if (const double rate = median(rates); rate > best) best = rate, best_ = loop;
+      }
+    }
+  }
+
+  /// One sample of all three, some 15 ms.
+  Ceilings sample() { return {read_rate(best_), multiply_add_rate(), byte_dot_rate()}; }
+
+ private:
+  struct Loop {
+    std::size_t ahead = 0, streams = 1;
+  };
+
+  float* floats() const { return reinterpret_cast<float*>(memory_.data()); }
+
+  // Seconds until all workers have done one(task).
+  template <class F>
+  double seconds_of_all(F&& one) {
+    return detail::seconds_of([&] {
+      executor_.run(workers_, [&](std::size_t task, std::size_t) {
+        sink_.store(static_cast<double>(one(task)), std::memory_order_relaxed);
+      });
+    });
+  }
+  double read_rate(Loop loop) {
+    return static_cast<double>(each_ * workers_ * sizeof(float)) /
+           seconds_of_all([&](std::size_t task) {
+             return probes_.read(floats() + task * each_, each_, loop.ahead, loop.streams);
+           });
+  }
+  double multiply_add_rate() {
+    return static_cast<double>(work_.rounds * workers_ * probes_.multiply_add_flops) /
+           seconds_of_all([&](std::size_t) { return probes_.multiply_adds(work_.rounds); });
+  }
+  double byte_dot_rate() {
+    return static_cast<double>(work_.rounds * workers_ * probes_.byte_dot_ops) /
+           seconds_of_all([&](std::size_t) { return probes_.byte_dots(work_.rounds); });
+  }
+
+  const KernelProbes& probes_;
+  ExecutorRef executor_;
+  CeilingsWork work_;
+  std::size_t workers_, each_;
+  AlignedBuffer memory_;
+  Loop best_;
+  std::atomic<double> sink_{0.0};  // keeps the results alive
+};
+
+/// The medians of samples.
+inline Ceilings median_ceilings(const std::vector<Ceilings>& samples) {
+  const auto of = [&](double Ceilings::*member) {
+    std::vector<double> values;
+    for (const Ceilings& c : samples) values.push_back(c.*member);
+    return median(values);
+  };
+  return {of(&Ceilings::read_bytes_per_second), of(&Ceilings::fma_flops_per_second),
+          of(&Ceilings::int8_ops_per_second)};
+}
+
+/// Measures all three with the workers of an executor: about a second.
 inline Ceilings measure_ceilings(const KernelProbes& probes, ExecutorRef executor,
                                  const CeilingsWork& work = {}) {
-  const std::size_t workers = executor.concurrency();
-  const std::size_t each = work.bytes / sizeof(float) / workers / 1024 * 1024;
-  const AlignedBuffer memory(each * workers * sizeof(float), "memory of a measurement");
-  auto* floats = reinterpret_cast<float*>(memory.data());
-  // Written first, by the worker that reads it: untouched pages would all be one page of zeros.
-  executor.run(workers, [&](std::size_t task, std::size_t) {
-    std::fill_n(floats + task * each, each, 1.0f);
-  });
-  std::atomic<double> sink{0.0};  // keeps the results alive
-  const auto all = [&](auto&& one) {
-    executor.run(workers, [&](std::size_t task, std::size_t) {
-      sink.store(static_cast<double>(one(task)), std::memory_order_relaxed);
-    });
-  };
-  Ceilings found;
-  constexpr std::array<std::size_t, 4> distances{0, 1024, 4096, 8192};  // bytes of prefetch
-  for (const std::size_t ahead : distances) {
-    found.read_bytes_per_second = (std::max)(
-        found.read_bytes_per_second,
-        detail::median_rate(
-            work.repetitions, static_cast<double>(each * workers * sizeof(float)), [&] {
-              all([&](std::size_t task) { return probes.read(floats + task * each, each, ahead); });
-            }));
-  }
-  const auto total = static_cast<double>(work.rounds * workers);
-  found.fma_flops_per_second = detail::median_rate(
-      work.repetitions, total * static_cast<double>(probes.multiply_add_flops),
-      [&] { all([&](std::size_t) { return probes.multiply_adds(work.rounds); }); });
-  found.int8_ops_per_second =
-      detail::median_rate(work.repetitions, total * static_cast<double>(probes.byte_dot_ops),
-                          [&] { all([&](std::size_t) { return probes.byte_dots(work.rounds); }); });
-  return found;
+  CeilingMeter meter(probes, executor, work);
+  std::vector<Ceilings> samples;
+  for (std::size_t i = 0; i < work.repetitions; ++i) samples.push_back(meter.sample());
+  return median_ceilings(samples);
 }
 
 }  // namespace quipu

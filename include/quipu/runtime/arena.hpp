@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "quipu/runtime/aligned_buffer.hpp"
+#include "quipu/runtime/huge_pages.hpp"
 #include "quipu/shape/checked.hpp"
 
 namespace quipu {
@@ -55,7 +56,11 @@ class Arena {
  public:
   Arena() = default;
   /// SizeError if the memory cannot be had.
-  explicit Arena(const ArenaPlan& plan) : buffer_(plan.total(), "scratch memory") {}
+  explicit Arena(const ArenaPlan& plan) : buffer_(plan.total(), "scratch memory") {
+    // A block of prepared rows meets few sets of the second-level cache otherwise: products of 512
+    // rows were 1.1 to 1.2 times slower on 4 KB pages.
+    advise_huge_pages(buffer_);
+  }
 
   /// The elements of a piece; ArgumentError if it is not within this arena (another plan's slot).
   template <class T>

@@ -63,6 +63,13 @@ HWY_INLINE void PinRegister([[maybe_unused]] V& v) {
 #endif
 }
 
+// Asks for a cache line in the second-level cache, beside which the first keeps what is worked on.
+HWY_INLINE void PrefetchNear([[maybe_unused]] const void* p) {
+#if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
+  __builtin_prefetch(p, 0, 2);
+#endif
+}
+
 // What the bytes of weights are.
 enum class Levels { nibbles /* 0..15 */, small /* 0..63 */, bytes /* -128..127 */ };
 

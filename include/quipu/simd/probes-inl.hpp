@@ -29,31 +29,51 @@ namespace HWY_NAMESPACE {
 constexpr std::size_t kProbeChains = 10;
 constexpr std::size_t kDotChains = HWY_TARGET <= HWY_AVX3_DL ? kProbeChains : 4;
 
-HWY_NOINLINE inline float ProbeRead(const float* from, std::size_t floats, std::size_t ahead) {
-  const hn::ScalableTag<float> d;
-  const std::size_t lanes = hn::Lanes(d);
-  const std::size_t step = 4 * lanes < 16 ? 16 : 4 * lanes;  // whole cache lines
-  const std::size_t ahead_floats = ahead / sizeof(float);
-  auto a = hn::Zero(d), b = a, c = a, e = a;
-  for (std::size_t i = 0; i + step <= floats; i += step) {
-    for (std::size_t j = 0; ahead_floats > 0 && j < step; j += 16)
-      hwy::Prefetch(from + i + j + ahead_floats);
-    for (std::size_t j = 0; j < step; j += 4 * lanes) {
-      a = hn::Add(a, hn::LoadU(d, from + i + j));
-      b = hn::Add(b, hn::LoadU(d, from + i + j + lanes));
-      c = hn::Add(c, hn::LoadU(d, from + i + j + 2 * lanes));
-      e = hn::Add(e, hn::LoadU(d, from + i + j + 3 * lanes));
+// kStreams parts of the memory side by side, a cache line of each at a time.
+template <std::size_t kStreams>
+HWY_NOINLINE float ReadStreams(const float* from, std::size_t floats, std::size_t ahead) {
+  const FloatTag d;
+  constexpr std::size_t kLine = 16;
+  const std::size_t each = floats / kStreams / kLine * kLine;
+  FloatVec sum[kStreams][kVectors];
+  QUIPU_UNROLL
+  for (std::size_t s = 0; s < kStreams; ++s) {
+    QUIPU_UNROLL
+    for (FloatVec& v : sum[s]) v = hn::Zero(d);
+  }
+  for (std::size_t i = 0; i < each; i += kLine) {
+    QUIPU_UNROLL
+    for (std::size_t s = 0; s < kStreams; ++s) {
+      const float* line = from + s * each + i;
+      if (ahead > 0) hwy::Prefetch(line + ahead / sizeof(float));
+      QUIPU_UNROLL
+      for (std::size_t v = 0; v < kVectors; ++v) {
+        sum[s][v] = hn::Add(sum[s][v], hn::LoadU(d, line + v * kLanes));
+      }
     }
   }
-  return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e))));
+  FloatVec all = hn::Zero(d);
+  QUIPU_UNROLL
+  for (std::size_t s = 0; s < kStreams; ++s) {
+    QUIPU_UNROLL
+    for (const FloatVec v : sum[s]) all = hn::Add(all, v);
+  }
+  return hn::GetLane(hn::SumOfLanes(d, all));
+}
+inline float ProbeRead(const float* from, std::size_t floats, std::size_t ahead,
+                       std::size_t streams) {
+  return streams >= 8   ? ReadStreams<8>(from, floats, ahead)
+         : streams >= 4 ? ReadStreams<4>(from, floats, ahead)
+                        : ReadStreams<1>(from, floats, ahead);
 }
 
 HWY_NOINLINE inline float ProbeMultiplyAdds(std::size_t rounds) {
   const FloatTag d;
   const FloatVec factor = hn::Set(d, 0.999f), term = hn::Set(d, 0.001f);
   FloatVec sum[kProbeChains];
+  // Each starts elsewhere: a compiler makes one chain of equal ones.
   QUIPU_UNROLL
-  for (FloatVec& s : sum) s = hn::Zero(d);
+  for (std::size_t c = 0; c < kProbeChains; ++c) sum[c] = hn::Set(d, static_cast<float>(c));
   for (std::size_t i = 0; i < rounds; ++i) {
     QUIPU_UNROLL
     for (FloatVec& s : sum) s = hn::MulAdd(s, factor, term);

@@ -14,8 +14,10 @@ namespace quipu {
 /// Functions of one SIMD target. What they return depends on all that they do, so that a compiler
 /// keeps it.
 struct KernelProbes {
-  /// Reads `floats` floats in order, prefetching `ahead` bytes before them (0: not at all).
-  float (*read)(const float* from, std::size_t floats, std::size_t ahead) = nullptr;
+  /// Reads `floats` floats, in 1, 4 or 8 streams side by side, prefetching `ahead` bytes before
+  /// them (0: not at all).
+  float (*read)(const float* from, std::size_t floats, std::size_t ahead,
+                std::size_t streams) = nullptr;
   /// Rounds of float32 multiply-adds in registers, in independent chains.
   float (*multiply_adds)(std::size_t rounds) = nullptr;
   /// Rounds of dot products of four bytes each, summed in 32 bits, by the target's own instructions

@@ -40,16 +40,23 @@ enum class ActivationMode : unsigned char { f32, int8 };
 
 namespace detail {
 
-/// Rows of x that are prepared at a time: 144 rows of a panel of 512 inputs are 288 KiB, which stay
-/// in a second-level cache of 512 KiB beside the weights. A multiple of every tile height (1, 3, 4,
-/// 6, 12).
+/// Rows of x that are prepared at a time: 144 rows of a panel of 512 inputs are 288 KiB of floats,
+/// which stay in a second-level cache of 512 KiB. A multiple of every tile height (1, 3, 4, 6, 12).
 inline constexpr std::size_t product_row_block = 144;
 
-/// Scratch floats of one worker: a decoded slab of 512 inputs of two panels, for weights that are
-/// not packed the packed slab before it, and the totals of a block of rows.
+/// Panels of weights that meet these rows together, one after the other for each 512 inputs: x then
+/// comes from the third-level cache once for 8 panels, and their totals of 144 rows are 72 KiB.
+inline constexpr std::size_t product_group_panels = 8;
+
+/// Scratch floats of one worker: a decoded slab of 512 inputs of two panels; for weights that are
+/// not packed, the same of four packed panels; the sums of a slab, of two panels, and the totals of
+/// a group of panels, for a block of rows.
 inline constexpr std::size_t product_slab_floats = 2 * sum_panel * panel_outputs + 2048;
+inline constexpr std::size_t product_room_floats = 4 * sum_panel * panel_outputs;
+inline constexpr std::size_t product_sums_floats = product_row_block * 2 * panel_outputs;
 inline constexpr std::size_t product_worker_floats =
-    2 * product_slab_floats + product_row_block * 2 * panel_outputs;
+    product_slab_floats + product_room_floats + product_sums_floats +
+    product_row_block * product_group_panels * panel_outputs;
 
 /// Floats of the prepared activations of `rows` rows: packed floats, block sums, int8 values (a
 /// quarter), int8 scales, scaled sums, and three integer sums per block; each part on a cache line.

@@ -18,7 +18,7 @@
 #include <cstring>
 
 #include "hwy/highway.h"
-#include "quipu/simd/product_weights-inl.hpp"
+#include "quipu/simd/product_floats-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 #include "quipu/simd/contraction_off-inl.hpp"
@@ -147,7 +147,11 @@ HWY_INLINE void AddGroup(typename Weights::At_ at, const ByteActivations& x, std
                          std::size_t g, Dots<Weights, R>& dot, std::size_t h = 0) {
   WordVec weights[kVectors];
   QUIPU_UNROLL
-  for (std::size_t v = 0; v < kVectors; ++v) weights[v] = Weights::Bytes(at, g, v);
+  for (std::size_t v = 0; v < kVectors; ++v) {
+    weights[v] = Weights::Bytes(at, g, v);
+    // GCC otherwise loads them again for every row.
+    if constexpr (!Weights::kStream) PinRegister(weights[v]);
+  }
   QUIPU_UNROLL
   for (std::size_t r = 0; r < R; ++r) {
     const WordVec broadcast = BroadcastQuad(x.q + 32 * (b * R + r) + 4 * g);
@@ -181,72 +185,73 @@ HWY_INLINE void AddScaled(typename Weights::At_ at, std::size_t h, const ByteAct
   }
 }
 
-// sums[R][16] = the sums of `blocks` (<= 16) blocks of a panel. For a stream, which memory feeds,
-// the loop over groups stays a loop; a slab's is unrolled with its sums pinned (265 instead of 350
-// instructions a block of 4 rows with GCC 12 on AVX2; unrolled and not pinned, products went
-// through memory).
+// acc += block b. For a stream, which memory feeds, the loop over groups stays a loop; a slab's is
+// unrolled with its sums pinned (265 instead of 350 instructions a block of 4 rows with GCC 12 on
+// AVX2; unrolled and not pinned, products went through memory).
 template <class Weights, std::size_t R>
-HWY_INLINE void ByteTile(const std::uint8_t* panel, std::size_t blocks, const ByteActivations& x,
-                         float* HWY_RESTRICT sums) {
-  const FloatTag d;
-  FloatVec acc[R][kVectors];
-  QUIPU_UNROLL
-  for (std::size_t r = 0; r < R; ++r) {
-    QUIPU_UNROLL
-    for (std::size_t v = 0; v < kVectors; ++v) acc[r][v] = hn::Zero(d);
-  }
-  for (std::size_t b = 0; b < blocks; ++b) {
-    const typename Weights::At_ at = Weights::At(panel, b);
-    if constexpr (Weights::kStream) {
-      PrefetchAhead(at.sub, Weights::kBlockBytes);
-      // Groups c and 4 + c share the bytes of their nibbles.
-      Dots<Weights, R> dot[Weights::kHalves];
-      AddGroup<Weights, R, true>(at, x, b, 0, dot[0]);
-      AddGroup<Weights, R, Weights::kHalves == 2>(at, x, b, 4, dot[Weights::kHalves - 1], 1);
-      QUIPU_UNROLL_STREAM
-      for (std::size_t c = 1; c < 4; ++c) {
-        AddGroup<Weights, R>(at, x, b, c, dot[0]);
-        AddGroup<Weights, R>(at, x, b, c + 4, dot[Weights::kHalves - 1]);
-      }
-      for (std::size_t h = 0; h < Weights::kHalves; ++h)
-        AddScaled<Weights, R>(at, h, x, b, dot[h], acc);
-    } else {
-      constexpr std::size_t kGroups = 8 / Weights::kHalves;
-      HWY_UNROLL(2)
-      for (std::size_t h = 0; h < Weights::kHalves; ++h) {
-        Dots<Weights, R> dot;
-        AddGroup<Weights, R, true>(at, x, b, h * kGroups, dot, h);
-        HWY_UNROLL(8)
-        for (std::size_t g = h * kGroups + 1; g < (h + 1) * kGroups; ++g)
-          AddGroup<Weights, R>(at, x, b, g, dot);
-        AddScaled<Weights, R>(at, h, x, b, dot, acc);
-      }
+HWY_INLINE void AddByteBlock(typename Weights::At_ at, const ByteActivations& x, std::size_t b,
+                             FloatVec (&acc)[R][kVectors]) {
+  if constexpr (Weights::kStream) {
+    PrefetchAhead(at.sub, Weights::kBlockBytes);
+    // Groups c and 4 + c share the bytes of their nibbles.
+    Dots<Weights, R> dot[Weights::kHalves];
+    AddGroup<Weights, R, true>(at, x, b, 0, dot[0]);
+    AddGroup<Weights, R, Weights::kHalves == 2>(at, x, b, 4, dot[Weights::kHalves - 1], 1);
+    QUIPU_UNROLL_STREAM
+    for (std::size_t c = 1; c < 4; ++c) {
+      AddGroup<Weights, R>(at, x, b, c, dot[0]);
+      AddGroup<Weights, R>(at, x, b, c + 4, dot[Weights::kHalves - 1]);
     }
-    if constexpr (Weights::kMinimum) {
-      QUIPU_UNROLL
-      for (std::size_t v = 0; v < kVectors; ++v) {
-        const FloatVec minimum = Weights::Minimum(at, v);
-        QUIPU_UNROLL
-        for (std::size_t r = 0; r < R; ++r) {
-          acc[r][v] = hn::MulAdd(minimum, hn::Set(d, x.scaled_sum[b * R + r]), acc[r][v]);
-        }
-      }
+    for (std::size_t h = 0; h < Weights::kHalves; ++h)
+      AddScaled<Weights, R>(at, h, x, b, dot[h], acc);
+  } else {
+    constexpr std::size_t kGroups = 8 / Weights::kHalves;
+    HWY_UNROLL(2)
+    for (std::size_t h = 0; h < Weights::kHalves; ++h) {
+      Dots<Weights, R> dot;
+      AddGroup<Weights, R, true>(at, x, b, h * kGroups, dot, h);
+      HWY_UNROLL(8)
+      for (std::size_t g = h * kGroups + 1; g < (h + 1) * kGroups; ++g)
+        AddGroup<Weights, R>(at, x, b, g, dot);
+      AddScaled<Weights, R>(at, h, x, b, dot, acc);
     }
   }
-  QUIPU_UNROLL
-  for (std::size_t r = 0; r < R; ++r) {
+  if constexpr (Weights::kMinimum) {
     QUIPU_UNROLL
     for (std::size_t v = 0; v < kVectors; ++v) {
-      hn::StoreU(acc[r][v], d, sums + (r * kVectors + v) * kLanes);
+      const FloatVec minimum = Weights::Minimum(at, v);
+      QUIPU_UNROLL
+      for (std::size_t r = 0; r < R; ++r) {
+        acc[r][v] = hn::MulAdd(minimum, hn::Set(FloatTag(), x.scaled_sum[b * R + r]), acc[r][v]);
+      }
     }
   }
+}
+
+// sums[R][P * 16] = the sums of `blocks` (<= 16) blocks of P panels that are panel_bytes apart;
+// more than one are for one row, whose weights then come in several streams.
+template <class Weights, std::size_t R, std::size_t P = 1>
+HWY_INLINE void ByteTile(const std::uint8_t* panel, std::size_t panel_bytes, std::size_t blocks,
+                         const ByteActivations& x, float* HWY_RESTRICT sums) {
+  static_assert(R == 1 || P == 1);
+  FloatVec acc[P][R][kVectors];
+  QUIPU_UNROLL
+  for (std::size_t p = 0; p < P; ++p) BeginSums(false, sums, acc[p]);
+  for (std::size_t b = 0; b < blocks; ++b) {
+    QUIPU_UNROLL
+    for (std::size_t p = 0; p < P; ++p) {
+      AddByteBlock<Weights, R>(Weights::At(panel + p * panel_bytes, b), x, b, acc[p]);
+    }
+  }
+  QUIPU_UNROLL
+  for (std::size_t p = 0; p < P; ++p) StoreSums(acc[p], sums + p * R * panel_outputs);
 }
 
 // The tile of a decoded slab.
 template <class Slab, std::size_t R>
 HWY_NOINLINE void ByteSlabTile(const std::uint8_t* slab, std::size_t blocks,
                                const ByteActivations& x, float* sums) {
-  ByteTile<Slab, R>(slab, blocks, x, sums);
+  ByteTile<Slab, R>(slab, 0, blocks, x, sums);
 }
 
 // Decodes `blocks` blocks of a panel to bytes.

@@ -38,19 +38,38 @@ inline constexpr std::size_t kChains = 8;
 
 // ---- Plain weights --------------------------------------------------------------------------
 
-// sums[R][P * 16] = the sums of one panel of `inputs` (<= 512) inputs, for P panels that are
-// panel_bytes apart; a stream comes from memory and is fetched ahead.
-template <class Reader, std::size_t R, std::size_t P, bool kStream>
-HWY_INLINE void PlainTile(const std::uint8_t* w, std::size_t panel_bytes,
-                          const float* HWY_RESTRICT x, std::size_t inputs,
-                          float* HWY_RESTRICT sums) {
+// The registers of R x N sums: zero, or where sums of earlier inputs of the same 512 go on.
+template <std::size_t R, std::size_t N>
+HWY_INLINE void BeginSums(bool go_on, const float* HWY_RESTRICT sums, FloatVec (&acc)[R][N]) {
   const FloatTag d;
-  FloatVec acc[R][P * kVectors];
   QUIPU_UNROLL
   for (std::size_t r = 0; r < R; ++r) {
     QUIPU_UNROLL
-    for (std::size_t i = 0; i < P * kVectors; ++i) acc[r][i] = hn::Zero(d);
+    for (std::size_t i = 0; i < N; ++i) {
+      acc[r][i] = go_on ? hn::LoadU(d, sums + (r * N + i) * kLanes) : hn::Zero(d);
+    }
   }
+}
+template <std::size_t R, std::size_t N>
+HWY_INLINE void StoreSums(const FloatVec (&acc)[R][N], float* HWY_RESTRICT sums) {
+  QUIPU_UNROLL
+  for (std::size_t r = 0; r < R; ++r) {
+    QUIPU_UNROLL
+    for (std::size_t i = 0; i < N; ++i) {
+      hn::StoreU(acc[r][i], FloatTag(), sums + (r * N + i) * kLanes);
+    }
+  }
+}
+
+// sums[R][P * 16] = the sums of `inputs` inputs (+= if they go on), for P panels that are
+// panel_bytes apart; a stream comes from memory and is fetched ahead.
+template <class Reader, std::size_t R, std::size_t P, bool kStream>
+HWY_INLINE void PlainTile(const std::uint8_t* w, std::size_t panel_bytes,
+                          const float* HWY_RESTRICT x, std::size_t inputs, bool go_on,
+                          float* HWY_RESTRICT sums) {
+  const FloatTag d;
+  FloatVec acc[R][P * kVectors];
+  BeginSums(go_on, sums, acc);
   const std::size_t whole = inputs / Reader::kGroup * Reader::kGroup;
   for (std::size_t k = 0; k < whole; k += Reader::kGroup) {
     FloatVec weights[P * kVectors][Reader::kGroup];
@@ -88,20 +107,14 @@ HWY_INLINE void PlainTile(const std::uint8_t* w, std::size_t panel_bytes,
       }
     }
   }
-  QUIPU_UNROLL
-  for (std::size_t r = 0; r < R; ++r) {
-    QUIPU_UNROLL
-    for (std::size_t i = 0; i < P * kVectors; ++i) {
-      hn::StoreU(acc[r][i], d, sums + (r * P * kVectors + i) * kLanes);
-    }
-  }
+  StoreSums(acc, sums);
 }
 
 // The tile of decoded weights: one function for all kinds of plain elements.
 template <std::size_t R, std::size_t P>
 HWY_NOINLINE void PlainSlabTile(const std::uint8_t* w, std::size_t panel_bytes, const float* x,
-                                std::size_t inputs, float* sums) {
-  PlainTile<F32Reader, R, P, false>(w, panel_bytes, x, inputs, sums);
+                                std::size_t inputs, bool go_on, float* sums) {
+  PlainTile<F32Reader, R, P, false>(w, panel_bytes, x, inputs, go_on, sums);
 }
 
 // Decodes `inputs` inputs of a panel to floats [k][16].
@@ -218,11 +231,7 @@ HWY_INLINE void PackedBlocksTile(const std::uint8_t* panel, std::size_t panel_by
   constexpr std::size_t kOfBlock = R * P * kVectors;
   constexpr std::size_t kTogether = kOfBlock >= kChains ? 1 : kChains / kOfBlock;
   FloatVec acc[R][P * kVectors];
-  QUIPU_UNROLL
-  for (std::size_t r = 0; r < R; ++r) {
-    QUIPU_UNROLL
-    for (std::size_t i = 0; i < P * kVectors; ++i) acc[r][i] = hn::Zero(FloatTag());
-  }
+  BeginSums(false, sums, acc);
   std::size_t b = 0;
   for (; b + kTogether <= blocks; b += kTogether) {
     AddPackedBlocks<Reader, R, P, kTogether>(panel, panel_bytes, b, x + 32 * b * R, x_sums + b * R,
@@ -233,13 +242,7 @@ HWY_INLINE void PackedBlocksTile(const std::uint8_t* panel, std::size_t panel_by
       AddPackedBlocks<Reader, R, P, 1>(panel, panel_bytes, b, x + 32 * b * R, x_sums + b * R, acc);
     }
   }
-  QUIPU_UNROLL
-  for (std::size_t r = 0; r < R; ++r) {
-    QUIPU_UNROLL
-    for (std::size_t i = 0; i < P * kVectors; ++i) {
-      hn::StoreU(acc[r][i], FloatTag(), sums + (r * P * kVectors + i) * kLanes);
-    }
-  }
+  StoreSums(acc, sums);
 }
 
 // Adds a decoded block to acc. One input per turn of the loop: unrolled by four, GCC 12 spills
@@ -291,28 +294,18 @@ HWY_INLINE void AddDecodedBlock(const float* HWY_RESTRICT block, const float* HW
   }
 }
 
-// sums[R][16] = the sums of `blocks` (<= 16) decoded blocks.
+// sums[R][16] = the sums of `blocks` decoded blocks (+= if they go on).
 template <bool kMinimum, std::size_t kHalves, std::size_t R>
 HWY_NOINLINE void FloatSlabTile(const float* HWY_RESTRICT slab, std::size_t blocks,
                                 const float* HWY_RESTRICT x, const float* HWY_RESTRICT x_sums,
-                                float* HWY_RESTRICT sums) {
+                                bool go_on, float* HWY_RESTRICT sums) {
   FloatVec acc[R][kVectors];
-  QUIPU_UNROLL
-  for (std::size_t r = 0; r < R; ++r) {
-    QUIPU_UNROLL
-    for (std::size_t v = 0; v < kVectors; ++v) acc[r][v] = hn::Zero(FloatTag());
-  }
+  BeginSums(go_on, sums, acc);
   for (std::size_t b = 0; b < blocks; ++b) {
     AddDecodedBlock<kMinimum, kHalves, R>(slab + b * kFloatBlock, x + 32 * b * R, x_sums + b * R,
                                           acc);
   }
-  QUIPU_UNROLL
-  for (std::size_t r = 0; r < R; ++r) {
-    QUIPU_UNROLL
-    for (std::size_t v = 0; v < kVectors; ++v) {
-      hn::StoreU(acc[r][v], FloatTag(), sums + (r * kVectors + v) * kLanes);
-    }
-  }
+  StoreSums(acc, sums);
 }
 
 // Decodes `blocks` blocks of a panel.

@@ -1,0 +1,237 @@
+// What the driver of products does for each kind of weights and activations: a worker's share of a
+// product, and per kind the kernels for few rows and for slabs. Siblings: product-inl.hpp (the
+// driver), product_activations-inl.hpp, product_floats-inl.hpp, product_bytes-inl.hpp (the tiles).
+
+#if defined(QUIPU_SIMD_PRODUCT_KERNELS_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
+#ifdef QUIPU_SIMD_PRODUCT_KERNELS_INL_HPP_
+#undef QUIPU_SIMD_PRODUCT_KERNELS_INL_HPP_
+#else
+#define QUIPU_SIMD_PRODUCT_KERNELS_INL_HPP_
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "hwy/highway.h"
+#include "quipu/simd/product_activations-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+#include "quipu/simd/contraction_off-inl.hpp"
+namespace quipu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Packed units of neighbouring panels.
+struct Units {
+  const std::uint8_t* at;
+  std::size_t panel_bytes;  // from panel to panel
+};
+
+// A range of panels of one product, with the worker's scratch.
+struct Share {
+  const MatrixView* w;
+  float* y;
+  std::size_t y_stride;
+  std::size_t first_panel, last_panel;
+  const Prepared* x;
+  float* slab;    // a decoded slab
+  float* room;    // packed units of weights that are not packed
+  float* sums;    // [rows][panels of a tile * 16]: of a slab
+  float* totals;  // the same for each tile of a group of panels: over the inputs so far
+
+  HWY_INLINE bool Packed() const { return w->layout == Layout::panels; }
+  HWY_INLINE const std::uint8_t* PackedAt(std::size_t panel, std::size_t k) const {
+    const PackedUnit unit = packed_unit(w->type);
+    return reinterpret_cast<const std::uint8_t*>(w->data) + panel * w->row_stride +
+           k / unit.inputs * unit.bytes;
+  }
+  // The packed units of n inputs at k of at most four panels: where they are, or packed now.
+  HWY_INLINE Units UnitsOf(std::size_t panel, std::size_t panels, std::size_t k,
+                           std::size_t n) const {
+    if (Packed()) return {PackedAt(panel, k), w->row_stride};
+    constexpr std::size_t most = sum_panel * panel_outputs * sizeof(float);
+    auto* to = reinterpret_cast<std::uint8_t*>(room);
+    for (std::size_t p = 0; p < panels; ++p) {
+      detail::pack_panel_slice(*w, panel + p, k, k + n, to + p * most);
+    }
+    return {to, most};
+  }
+};
+
+// totals = sums of the first panel of inputs, then += those of each further one: y is written once,
+// since its rows are far apart in memory and meet in few sets of a cache.
+HWY_INLINE void AddSums(const float* HWY_RESTRICT sums, std::size_t count, bool first,
+                        float* HWY_RESTRICT totals) {
+  const FloatTag d;
+  for (std::size_t i = 0; i < count; i += kLanes) {
+    const FloatVec sum = hn::LoadU(d, sums + i);
+    hn::StoreU(first ? sum : hn::Add(hn::LoadU(d, totals + i), sum), d, totals + i);
+  }
+}
+
+// Writes totals[rows][panels * 16] to y from row `begin` on, as far as there are rows of w.
+HWY_INLINE void WriteTotals(const Share& share, const float* totals, std::size_t panel,
+                            std::size_t panels, std::size_t begin, std::size_t rows) {
+  const std::size_t output = panel * panel_outputs;
+  const std::size_t width = panels * panel_outputs;
+  const std::size_t count = (std::min)(width, share.w->rows - output);
+  for (std::size_t r = 0; r < rows; ++r) {
+    const float* from = totals + r * width;
+    std::copy(from, from + count, share.y + (begin + r) * share.y_stride + output);
+  }
+}
+
+// The kernels of one kind of weights and activations, all static:
+//   kRowPanels, kTileRows, kTilePanels   panels at a time for one row; rows and panels of a tile
+//   kTileInputs   inputs that a tile walks before the next one, so that their weights, which serve
+//                 all rows, and its own x stay in a first-level cache of 32 KiB
+//   Direct<R, P>(share, panel, begin, k, n, sums)   sums[R][P * 16] of n inputs at k for the tile
+//                 of R rows at `begin`, from the packed units themselves
+//   Decode(share, panel, panels, k, n)   a Slab of that many panels
+//   Tile(slab, panels, rows, x, begin, k, n, from, to, sums)   sums[rows][panels * 16] of inputs
+//                 from..to of the n at k; added where from > 0
+
+// Four panels at a time for one row: several streams read memory a fifth faster than one (bench/
+// RESULTS.md), and their chains of additions overlap. Fewer where the chains do not fit registers.
+inline constexpr std::size_t kStreams = kVectors <= 2 ? 4 : kVectors == 4 ? 2 : 1;
+
+template <class Reader>
+struct PlainKernels {
+  static constexpr std::size_t kRowPanels = kStreams;
+  static constexpr std::size_t kTileRows = kFloatTileRows;
+  static constexpr std::size_t kTilePanels = kPlainTilePanels;
+  static constexpr std::size_t kTileInputs = 256 / kTilePanels;
+
+  template <std::size_t R, std::size_t P>
+  static HWY_INLINE void Direct(const Share& share, std::size_t panel, std::size_t begin,
+                                std::size_t k, std::size_t n, float* sums) {
+    const Units units = share.UnitsOf(panel, P, k, n);
+    PlainTile<Reader, R, P, true>(units.at, units.panel_bytes,
+                                  share.x->floats + share.x->Offset(k, begin, n), n, false, sums);
+  }
+
+  using Slab = Units;
+  static HWY_INLINE Slab Decode(const Share& share, std::size_t panel, std::size_t panels,
+                                std::size_t k, std::size_t n) {
+    const Units units = share.UnitsOf(panel, panels, k, n);
+    if constexpr (std::is_same_v<Reader, F32Reader>) return units;
+    for (std::size_t p = 0; p < panels; ++p) {
+      DecodePlain<Reader>(units.at + p * units.panel_bytes, n,
+                          share.slab + p * sum_panel * panel_outputs);
+    }
+    return {reinterpret_cast<const std::uint8_t*>(share.slab),
+            sum_panel * panel_outputs * sizeof(float)};
+  }
+
+  static HWY_INLINE void Tile(Slab slab, std::size_t panels, std::size_t rows, const Prepared& x,
+                              std::size_t begin, std::size_t k, std::size_t n, std::size_t from,
+                              std::size_t to, float* sums) {
+    const std::make_index_sequence<kTileRows> counts;
+    const Kernel kernel =
+        panels == kTilePanels ? KernelFor<kTilePanels>(rows, counts) : KernelFor<1>(rows, counts);
+    kernel(slab.at + from * panel_outputs * sizeof(float), slab.panel_bytes,
+           x.floats + x.Offset(k, begin, n) + from * rows, to - from, from > 0, sums);
+  }
+
+ private:
+  using Kernel = void (*)(const std::uint8_t*, std::size_t, const float*, std::size_t, bool,
+                          float*);
+  template <std::size_t P, std::size_t... R>
+  static HWY_INLINE Kernel KernelFor(std::size_t rows, std::index_sequence<R...>) {
+    static constexpr Kernel table[] = {&PlainSlabTile<R + 1, P>...};
+    return table[rows - 1];
+  }
+};
+
+template <class Reader>
+struct FloatBlockKernels {
+  static constexpr std::size_t kRowPanels = kVectors <= 2 ? 2 : 1;
+  static constexpr std::size_t kTileRows = kFloatTileRows;
+  static constexpr std::size_t kTilePanels = 1;
+  static constexpr std::size_t kTileInputs = 256;
+
+  template <std::size_t R, std::size_t P>
+  static HWY_INLINE void Direct(const Share& share, std::size_t panel, std::size_t begin,
+                                std::size_t k, std::size_t n, float* sums) {
+    const Units units = share.UnitsOf(panel, P, k, n);
+    PackedBlocksTile<Reader, R, P>(units.at, units.panel_bytes, n / 32,
+                                   share.x->floats + share.x->Offset(k, begin, n),
+                                   share.x->sums + share.x->BlockOffset(k, begin, n), sums);
+  }
+
+  using Slab = const float*;
+  static HWY_INLINE Slab Decode(const Share& share, std::size_t panel, std::size_t, std::size_t k,
+                                std::size_t n) {
+    DecodeFloatBlocks<Reader>(share.UnitsOf(panel, 1, k, n).at, n / 32, share.slab);
+    return share.slab;
+  }
+
+  static HWY_INLINE void Tile(Slab slab, std::size_t, std::size_t rows, const Prepared& x,
+                              std::size_t begin, std::size_t k, std::size_t n, std::size_t from,
+                              std::size_t to, float* sums) {
+    KernelFor(rows, std::make_index_sequence<kTileRows>())(
+        slab + from / 32 * kFloatBlock, (to - from) / 32,
+        x.floats + x.Offset(k, begin, n) + from * rows,
+        x.sums + x.BlockOffset(k, begin, n) + from / 32 * rows, from > 0, sums);
+  }
+
+ private:
+  using Kernel = void (*)(const float*, std::size_t, const float*, const float*, bool, float*);
+  template <std::size_t... R>
+  static HWY_INLINE Kernel KernelFor(std::size_t rows, std::index_sequence<R...>) {
+    static constexpr Kernel table[] = {&FloatSlabTile<Reader::kMinimum, Reader::kHalves, R + 1>...};
+    return table[rows - 1];
+  }
+};
+
+template <class Reader>
+struct ByteBlockKernels {
+  using Packed = BytesFromPacked<Reader>;
+  // VNNI takes all alike: kinds with the same offset then share their tiles.
+  static constexpr Levels kSlabLevels = kDotsAreUnsigned ? Levels::small : Reader::kLevels;
+  using Decoded = FromByteSlab<kSlabLevels, Reader::kMinimum, Reader::kHalves, Packed::kOffset>;
+  static constexpr std::size_t kRowPanels = kStreams;
+  static constexpr std::size_t kTileRows = kByteTileRows;
+  static constexpr std::size_t kTilePanels = 1;
+  static constexpr std::size_t kTileInputs = sum_panel;
+
+  template <std::size_t R, std::size_t P>
+  static HWY_INLINE void Direct(const Share& share, std::size_t panel, std::size_t begin,
+                                std::size_t k, std::size_t n, float* sums) {
+    const Units units = share.UnitsOf(panel, P, k, n);
+    ByteTile<Packed, R, P>(units.at, units.panel_bytes, n / 32, share.x->Bytes(k, begin, n), sums);
+  }
+
+  using Slab = const std::uint8_t*;
+  static HWY_INLINE Slab Decode(const Share& share, std::size_t panel, std::size_t, std::size_t k,
+                                std::size_t n) {
+    auto* slab = reinterpret_cast<std::uint8_t*>(share.slab);
+    DecodeByteBlocks<Reader>(share.UnitsOf(panel, 1, k, n).at, n / 32, slab);
+    return slab;
+  }
+
+  static HWY_INLINE void Tile(Slab slab, std::size_t, std::size_t rows, const Prepared& x,
+                              std::size_t begin, std::size_t k, std::size_t n, std::size_t,
+                              std::size_t, float* sums) {
+    KernelFor(rows, std::make_index_sequence<kTileRows>())(slab, n / 32, x.Bytes(k, begin, n),
+                                                           sums);
+  }
+
+ private:
+  using Kernel = void (*)(const std::uint8_t*, std::size_t, const ByteActivations&, float*);
+  template <std::size_t... R>
+  static HWY_INLINE Kernel KernelFor(std::size_t rows, std::index_sequence<R...>) {
+    static constexpr Kernel table[] = {&ByteSlabTile<Decoded, R + 1>...};
+    return table[rows - 1];
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace quipu
+#include "quipu/simd/contraction_restored-inl.hpp"
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggle
