@@ -26,14 +26,6 @@
 #else
 #define QUIPU_UNROLL HWY_UNROLL(16)
 #endif
-// Groups of a streamed block: unrolled where 32 registers hold what GCC then keeps in flight
-// (q4_0 with VNNI 13 instead of 20 cycles a block by llvm-mca).
-#undef QUIPU_UNROLL_STREAM
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
-#define QUIPU_UNROLL_STREAM HWY_UNROLL(4)
-#else
-#define QUIPU_UNROLL_STREAM HWY_UNROLL(1)
-#endif
 
 HWY_BEFORE_NAMESPACE();
 #include "quipu/simd/contraction_off-inl.hpp"

@@ -33,39 +33,31 @@ namespace hn = hwy::HWY_NAMESPACE;
 inline constexpr std::size_t kDirectRows = kByteTileRows < 4 ? kByteTileRows : 4;
 inline constexpr std::size_t kDirectTiles = 2;
 
-template <class Kernels, std::size_t R, std::size_t P>
-HWY_NOINLINE void RunDirect(const Share& share, std::size_t panel, std::size_t begin) {
-  HWY_ALIGN float sums[R * P * panel_outputs];
+template <class Kernels, std::size_t R>
+HWY_NOINLINE void RunDirect(const Share& share, std::size_t panel, std::size_t panels,
+                            std::size_t begin) {
+  constexpr std::size_t kOfPanel = R * panel_outputs;
+  HWY_ALIGN float sums[Kernels::kRowPanels * kOfPanel];
   for (std::size_t k = 0; k < share.w->cols; k += sum_panel) {
     const std::size_t n = (std::min)(sum_panel, share.w->cols - k);
-    Kernels::template Direct<R, P>(share, panel, begin, k, n, sums);
-    AddSums(sums, R * P * panel_outputs, k == 0, share.totals);
+    Kernels::template Direct<R>(share, panel, panels, begin, k, n, sums);
+    AddSums(sums, panels * kOfPanel, k == 0, share.totals);
   }
-  WriteTotals(share, share.totals, panel, P, begin, R);
-}
-template <class Kernels, std::size_t... R>
-HWY_INLINE void RunDirectTile(const Share& share, std::size_t panel, std::size_t begin,
-                              std::size_t rows, std::index_sequence<R...>) {
-  static constexpr void (*table[])(const Share&, std::size_t,
-                                   std::size_t) = {&RunDirect<Kernels, R + 1, 1>...};
-  table[rows - 1](share, panel, begin);
+  for (std::size_t p = 0; p < panels; ++p)
+    WriteTotals(share, share.totals + p * kOfPanel, panel + p, 1, begin, R);
 }
 
 // Rows few enough for tiles that decode in registers.
-template <class Kernels>
-HWY_INLINE void RunFewRows(const Share& share, const RowTiles& tiles) {
-  std::size_t panel = share.first_panel;
-  if (share.x->rows == 1) {
-    constexpr std::size_t kPanels = Kernels::kRowPanels;
-    for (; panel + kPanels <= share.last_panel; panel += kPanels) {
-      RunDirect<Kernels, 1, kPanels>(share, panel, 0);
-    }
-  }
-  for (; panel < share.last_panel; ++panel) {
+template <class Kernels, std::size_t... R>
+HWY_INLINE void RunFewRows(const Share& share, const RowTiles& tiles, std::index_sequence<R...>) {
+  static constexpr void (*table[])(const Share&, std::size_t, std::size_t,
+                                   std::size_t) = {&RunDirect<Kernels, R + 1>...};
+  const std::size_t step = share.x->rows == 1 ? Kernels::kRowPanels : 1;
+  for (std::size_t panel = share.first_panel; panel < share.last_panel; panel += step) {
+    const std::size_t panels = (std::min)(step, share.last_panel - panel);
     for (std::size_t tile = 0; tile < tiles.count; ++tile) {
       const std::size_t begin = tiles.Begin(tile);
-      RunDirectTile<Kernels>(share, panel, begin, tiles.Begin(tile + 1) - begin,
-                             std::make_index_sequence<kDirectRows>());
+      table[tiles.Begin(tile + 1) - begin - 1](share, panel, panels, begin);
     }
   }
 }
@@ -104,7 +96,7 @@ HWY_NOINLINE void RunPanels(const Share& share) {
   const Prepared& x = *share.x;
   const RowTiles tiles(x.rows, Kernels::kTileRows);
   if (tiles.count <= kDirectTiles && tiles.Begin(1) <= kDirectRows) {
-    return RunFewRows<Kernels>(share, tiles);
+    return RunFewRows<Kernels>(share, tiles, std::make_index_sequence<kDirectRows>());
   }
   const std::size_t cols = share.w->cols;
   const std::size_t tile_totals = kPanels * panel_outputs * x.rows;

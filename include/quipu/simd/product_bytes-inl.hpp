@@ -149,8 +149,7 @@ HWY_INLINE void AddGroup(typename Weights::At_ at, const ByteActivations& x, std
   QUIPU_UNROLL
   for (std::size_t v = 0; v < kVectors; ++v) {
     weights[v] = Weights::Bytes(at, g, v);
-    // GCC otherwise loads them again for every row.
-    if constexpr (!Weights::kStream) PinRegister(weights[v]);
+    PinRegister(weights[v]);  // GCC otherwise loads them again for every row
   }
   QUIPU_UNROLL
   for (std::size_t r = 0; r < R; ++r) {
@@ -161,7 +160,7 @@ HWY_INLINE void AddGroup(typename Weights::At_ at, const ByteActivations& x, std
         dot[r][v].Begin(weights[v], broadcast, Correction<Weights, R>(x, b, h, r));
       } else {
         dot[r][v].Add(weights[v], broadcast);
-        if constexpr (!Weights::kStream) PinRegister(dot[r][v].sum);
+        PinRegister(dot[r][v].sum);
       }
     }
   }
@@ -185,19 +184,18 @@ HWY_INLINE void AddScaled(typename Weights::At_ at, std::size_t h, const ByteAct
   }
 }
 
-// acc += block b. For a stream, which memory feeds, the loop over groups stays a loop; a slab's is
-// unrolled with its sums pinned (265 instead of 350 instructions a block of 4 rows with GCC 12 on
-// AVX2; unrolled and not pinned, products went through memory).
+// acc += block b. Unrolled with weights and sums pinned to registers (GCC 12, AVX2: a slab's block
+// of 4 rows takes 265 instead of 350 instructions; a packed block of one row 35 instead of 41
+// cycles from the caches for q4_0); unrolled and not pinned, products went through memory.
 template <class Weights, std::size_t R>
 HWY_INLINE void AddByteBlock(typename Weights::At_ at, const ByteActivations& x, std::size_t b,
                              FloatVec (&acc)[R][kVectors]) {
   if constexpr (Weights::kStream) {
-    PrefetchAhead(at.sub, Weights::kBlockBytes);
     // Groups c and 4 + c share the bytes of their nibbles.
     Dots<Weights, R> dot[Weights::kHalves];
     AddGroup<Weights, R, true>(at, x, b, 0, dot[0]);
     AddGroup<Weights, R, Weights::kHalves == 2>(at, x, b, 4, dot[Weights::kHalves - 1], 1);
-    QUIPU_UNROLL_STREAM
+    HWY_UNROLL(4)
     for (std::size_t c = 1; c < 4; ++c) {
       AddGroup<Weights, R>(at, x, b, c, dot[0]);
       AddGroup<Weights, R>(at, x, b, c + 4, dot[Weights::kHalves - 1]);
@@ -228,30 +226,38 @@ HWY_INLINE void AddByteBlock(typename Weights::At_ at, const ByteActivations& x,
   }
 }
 
-// sums[R][P * 16] = the sums of `blocks` (<= 16) blocks of P panels that are panel_bytes apart;
-// more than one are for one row, whose weights then come in several streams.
-template <class Weights, std::size_t R, std::size_t P = 1>
-HWY_INLINE void ByteTile(const std::uint8_t* panel, std::size_t panel_bytes, std::size_t blocks,
-                         const ByteActivations& x, float* HWY_RESTRICT sums) {
-  static_assert(R == 1 || P == 1);
-  FloatVec acc[P][R][kVectors];
-  QUIPU_UNROLL
-  for (std::size_t p = 0; p < P; ++p) BeginSums(false, sums, acc[p]);
+// sums[panels][R][16] = the sums of `blocks` (<= 16) packed blocks of panels (up to kStreams for
+// one row, else one) that are panel_bytes apart, block by block. The float sums of several wait in
+// memory meanwhile.
+template <class Reader, std::size_t R>
+HWY_INLINE void PackedBytesTile(const std::uint8_t* panel, std::size_t panel_bytes,
+                                std::size_t panels, std::size_t blocks, const ByteActivations& x,
+                                float* HWY_RESTRICT sums) {
+  using Weights = BytesFromPacked<Reader>;
+  constexpr std::size_t kMost = R == 1 ? kStreams : 1;
+  if (kMost == 1) panels = 1;
+  const bool fetch = kPrefetchStreams || panels == 1;
+  FloatVec acc[kMost][R][kVectors];
+  for (std::size_t p = 0; p < panels; ++p) BeginSums(false, sums, acc[p]);
   for (std::size_t b = 0; b < blocks; ++b) {
-    QUIPU_UNROLL
-    for (std::size_t p = 0; p < P; ++p) {
-      AddByteBlock<Weights, R>(Weights::At(panel + p * panel_bytes, b), x, b, acc[p]);
+    HWY_UNROLL(1)
+    for (std::size_t p = 0; p < panels; ++p) {
+      const BlockAt at = Weights::At(panel + p * panel_bytes, b);
+      if (fetch) PrefetchAhead(at.sub, Weights::kBlockBytes);
+      AddByteBlock<Weights, R>(at, x, b, acc[p]);
     }
   }
-  QUIPU_UNROLL
-  for (std::size_t p = 0; p < P; ++p) StoreSums(acc[p], sums + p * R * panel_outputs);
+  for (std::size_t p = 0; p < panels; ++p) StoreSums(acc[p], sums + p * R * panel_outputs);
 }
 
-// The tile of a decoded slab.
+// sums[R][16] = the sums of `blocks` (<= 16) blocks of a decoded slab.
 template <class Slab, std::size_t R>
 HWY_NOINLINE void ByteSlabTile(const std::uint8_t* slab, std::size_t blocks,
-                               const ByteActivations& x, float* sums) {
-  ByteTile<Slab, R>(slab, 0, blocks, x, sums);
+                               const ByteActivations& x, float* HWY_RESTRICT sums) {
+  FloatVec acc[R][kVectors];
+  BeginSums(false, sums, acc);
+  for (std::size_t b = 0; b < blocks; ++b) AddByteBlock<Slab, R>(Slab::At(slab, b), x, b, acc);
+  StoreSums(acc, sums);
 }
 
 // Decodes `blocks` blocks of a panel to bytes.

@@ -62,8 +62,8 @@ HWY_INLINE void StoreSums(const FloatVec (&acc)[R][N], float* HWY_RESTRICT sums)
 }
 
 // sums[R][P * 16] = the sums of `inputs` inputs (+= if they go on), for P panels that are
-// panel_bytes apart; a stream comes from memory and is fetched ahead.
-template <class Reader, std::size_t R, std::size_t P, bool kStream>
+// panel_bytes apart.
+template <class Reader, std::size_t R, std::size_t P, bool kFetchAhead>
 HWY_INLINE void PlainTile(const std::uint8_t* w, std::size_t panel_bytes,
                           const float* HWY_RESTRICT x, std::size_t inputs, bool go_on,
                           float* HWY_RESTRICT sums) {
@@ -75,7 +75,7 @@ HWY_INLINE void PlainTile(const std::uint8_t* w, std::size_t panel_bytes,
     FloatVec weights[P * kVectors][Reader::kGroup];
     QUIPU_UNROLL
     for (std::size_t p = 0; p < P; ++p) {
-      if constexpr (kStream) PrefetchAhead(w + p * panel_bytes, Reader::kGroupBytes);
+      if constexpr (kFetchAhead) PrefetchAhead(w + p * panel_bytes, Reader::kGroupBytes);
       QUIPU_UNROLL
       for (std::size_t v = 0; v < kVectors; ++v) {
         Reader::Floats(w + p * panel_bytes, v, weights[p * kVectors + v]);

@@ -85,18 +85,16 @@ HWY_INLINE void WriteTotals(const Share& share, const float* totals, std::size_t
 }
 
 // The kernels of one kind of weights and activations, all static:
-//   kRowPanels, kTileRows, kTilePanels   panels at a time for one row; rows and panels of a tile
+//   kRowPanels    panels at a time for one row, else it is one
+//   kTileRows, kTilePanels   rows and panels of a tile of a slab
 //   kTileInputs   inputs that a tile walks before the next one, so that their weights, which serve
 //                 all rows, and its own x stay in a first-level cache of 32 KiB
-//   Direct<R, P>(share, panel, begin, k, n, sums)   sums[R][P * 16] of n inputs at k for the tile
-//                 of R rows at `begin`, from the packed units themselves
+//   Direct<R>(share, panel, panels, begin, k, n, sums)   sums[panels][R][16] of n inputs at k for
+//                 that many panels and the tile of R rows at `begin`, from the packed units
+//                 themselves
 //   Decode(share, panel, panels, k, n)   a Slab of that many panels
 //   Tile(slab, panels, rows, x, begin, k, n, from, to, sums)   sums[rows][panels * 16] of inputs
 //                 from..to of the n at k; added where from > 0
-
-// Four panels at a time for one row: several streams read memory a fifth faster than one (bench/
-// RESULTS.md), and their chains of additions overlap. Fewer where the chains do not fit registers.
-inline constexpr std::size_t kStreams = kVectors <= 2 ? 4 : kVectors == 4 ? 2 : 1;
 
 template <class Reader>
 struct PlainKernels {
@@ -105,12 +103,22 @@ struct PlainKernels {
   static constexpr std::size_t kTilePanels = kPlainTilePanels;
   static constexpr std::size_t kTileInputs = 256 / kTilePanels;
 
-  template <std::size_t R, std::size_t P>
-  static HWY_INLINE void Direct(const Share& share, std::size_t panel, std::size_t begin,
-                                std::size_t k, std::size_t n, float* sums) {
-    const Units units = share.UnitsOf(panel, P, k, n);
-    PlainTile<Reader, R, P, true>(units.at, units.panel_bytes,
-                                  share.x->floats + share.x->Offset(k, begin, n), n, false, sums);
+  template <std::size_t R>
+  static HWY_INLINE void Direct(const Share& share, std::size_t panel, std::size_t panels,
+                                std::size_t begin, std::size_t k, std::size_t n, float* sums) {
+    const Units units = share.UnitsOf(panel, panels, k, n);
+    const float* x = share.x->floats + share.x->Offset(k, begin, n);
+    if constexpr (R == 1) {
+      if (panels == kStreams) {
+        PlainTile<Reader, 1, kStreams, kPrefetchStreams>(units.at, units.panel_bytes, x, n, false,
+                                                         sums);
+        return;
+      }
+    }
+    for (std::size_t p = 0; p < panels; ++p) {
+      PlainTile<Reader, R, 1, true>(units.at + p * units.panel_bytes, 0, x, n, false,
+                                    sums + p * R * panel_outputs);
+    }
   }
 
   using Slab = Units;
@@ -153,13 +161,23 @@ struct FloatBlockKernels {
   static constexpr std::size_t kTilePanels = 1;
   static constexpr std::size_t kTileInputs = 256;
 
-  template <std::size_t R, std::size_t P>
-  static HWY_INLINE void Direct(const Share& share, std::size_t panel, std::size_t begin,
-                                std::size_t k, std::size_t n, float* sums) {
-    const Units units = share.UnitsOf(panel, P, k, n);
-    PackedBlocksTile<Reader, R, P>(units.at, units.panel_bytes, n / 32,
-                                   share.x->floats + share.x->Offset(k, begin, n),
-                                   share.x->sums + share.x->BlockOffset(k, begin, n), sums);
+  template <std::size_t R>
+  static HWY_INLINE void Direct(const Share& share, std::size_t panel, std::size_t panels,
+                                std::size_t begin, std::size_t k, std::size_t n, float* sums) {
+    const Units units = share.UnitsOf(panel, panels, k, n);
+    const float* x = share.x->floats + share.x->Offset(k, begin, n);
+    const float* x_sums = share.x->sums + share.x->BlockOffset(k, begin, n);
+    if constexpr (R == 1 && kRowPanels > 1) {
+      if (panels == kRowPanels) {
+        PackedBlocksTile<Reader, 1, kRowPanels>(units.at, units.panel_bytes, n / 32, x, x_sums,
+                                                sums);
+        return;
+      }
+    }
+    for (std::size_t p = 0; p < panels; ++p) {
+      PackedBlocksTile<Reader, R, 1>(units.at + p * units.panel_bytes, 0, n / 32, x, x_sums,
+                                     sums + p * R * panel_outputs);
+    }
   }
 
   using Slab = const float*;
@@ -189,20 +207,21 @@ struct FloatBlockKernels {
 
 template <class Reader>
 struct ByteBlockKernels {
-  using Packed = BytesFromPacked<Reader>;
   // VNNI takes all alike: kinds with the same offset then share their tiles.
   static constexpr Levels kSlabLevels = kDotsAreUnsigned ? Levels::small : Reader::kLevels;
-  using Decoded = FromByteSlab<kSlabLevels, Reader::kMinimum, Reader::kHalves, Packed::kOffset>;
+  using Decoded = FromByteSlab<kSlabLevels, Reader::kMinimum, Reader::kHalves,
+                               BytesFromPacked<Reader>::kOffset>;
   static constexpr std::size_t kRowPanels = kStreams;
   static constexpr std::size_t kTileRows = kByteTileRows;
   static constexpr std::size_t kTilePanels = 1;
   static constexpr std::size_t kTileInputs = sum_panel;
 
-  template <std::size_t R, std::size_t P>
-  static HWY_INLINE void Direct(const Share& share, std::size_t panel, std::size_t begin,
-                                std::size_t k, std::size_t n, float* sums) {
-    const Units units = share.UnitsOf(panel, P, k, n);
-    ByteTile<Packed, R, P>(units.at, units.panel_bytes, n / 32, share.x->Bytes(k, begin, n), sums);
+  template <std::size_t R>
+  static HWY_INLINE void Direct(const Share& share, std::size_t panel, std::size_t panels,
+                                std::size_t begin, std::size_t k, std::size_t n, float* sums) {
+    const Units units = share.UnitsOf(panel, panels, k, n);
+    PackedBytesTile<Reader, R>(units.at, units.panel_bytes, panels, n / 32,
+                               share.x->Bytes(k, begin, n), sums);
   }
 
   using Slab = const std::uint8_t*;
