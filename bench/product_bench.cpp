@@ -96,9 +96,8 @@ void product(benchmark::State& state, ElementType type, ActivationMode mode, Sha
                        static_cast<double>(m);
   const auto bytes = static_cast<double>(weights.bytes());
   const quipu::Ceilings& c = ceilings(threads);
-  const bool byte_dots = mode == ActivationMode::int8 && quipu::info(type).block_elements > 1;
-  const double roof = (std::min)(c.read_bytes_per_second * flops / bytes,
-                                 byte_dots ? c.int8_ops_per_second : c.fma_flops_per_second);
+  const double roof =
+      (std::min)(c.read_bytes_per_second * flops / bytes, quipu::arithmetic_ceiling(c, type, mode));
   const auto rate = [&](double amount) {
     return benchmark::Counter(runs * amount, benchmark::Counter::kIsRate);
   };
@@ -114,6 +113,7 @@ void show_ceilings(benchmark::State& state) {
   state.counters["GB/s"] = c.read_bytes_per_second * 1e-9;
   state.counters["GFLOP/s"] = c.fma_flops_per_second * 1e-9;
   state.counters["byte GOP/s"] = c.int8_ops_per_second * 1e-9;
+  state.counters["signed byte GOP/s"] = c.signed_int8_ops_per_second * 1e-9;
 }
 BENCHMARK(show_ceilings)->Name("ceiling")->Arg(1)->Arg(2)->Iterations(1)->UseRealTime();
 

@@ -13,9 +13,10 @@ namespace bench {
 /// "reading 20.5 GB/s, float32 multiply-adds ..."
 inline std::string ceilings_text(const quipu::Ceilings& c) {
   return fmt::format(
-      "reading {} GB/s, float32 multiply-adds {} GFLOP/s, byte dot products {} GOP/s",
+      "reading {} GB/s, float32 multiply-adds {} GFLOP/s, byte dot products {} GOP/s ({} of any "
+      "signed bytes)",
       figure(c.read_bytes_per_second * 1e-9), figure(c.fma_flops_per_second * 1e-9),
-      figure(c.int8_ops_per_second * 1e-9));
+      figure(c.int8_ops_per_second * 1e-9), figure(c.signed_int8_ops_per_second * 1e-9));
 }
 
 /// Pairs of a number of threads and their ceilings as a list of objects.

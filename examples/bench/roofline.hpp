@@ -94,7 +94,7 @@ struct Meter {
 /// Times one product, each repetition of at least a fiftieth of a second and between two samples of
 /// the ceilings.
 inline void time_product(const quipu::KernelProbes& probes, const PackedCopies& weights,
-                         quipu::ActivationMode mode, bool bytes, Meter& meter,
+                         quipu::ElementType type, quipu::ActivationMode mode, Meter& meter,
                          std::size_t repetitions, RooflinePoint& p) {
   const std::vector<float> x = noise(p.shape.cols * p.rows);
   std::vector<float> y(p.shape.rows * p.rows);
@@ -114,7 +114,7 @@ inline void time_product(const quipu::KernelProbes& probes, const PackedCopies& 
   };
   const auto least_seconds = [&](const quipu::Ceilings& c) {
     return (std::max)(p.bytes / c.read_bytes_per_second,
-                      p.flops / (bytes ? c.int8_ops_per_second : c.fma_flops_per_second));
+                      p.flops / quipu::arithmetic_ceiling(c, type, mode));
   };
   const double once = products(1);
   const auto count = static_cast<std::size_t>((std::max)(1.0, 0.02 / once));
@@ -163,7 +163,7 @@ inline Roofline measure_roofline(const quipu::Engine& engine, const RooflineOpti
             p.flops = 2.0 * static_cast<double>(shape.rows * shape.cols * rows);
             const quipu::ActivationMode mode =
                 bytes ? quipu::ActivationMode::int8 : quipu::ActivationMode::f32;
-            detail::time_product(probes, weights, mode, bytes, *meters[threads], o.repetitions, p);
+            detail::time_product(probes, weights, type, mode, *meters[threads], o.repetitions, p);
             found.points.push_back(p);
           }
         }

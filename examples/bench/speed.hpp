@@ -211,13 +211,12 @@ inline void set_ceiling(SpeedResult& r, const quipu::Model& model,
   const auto wq = std::find_if(slots.begin(), slots.end(), [](const quipu::TensorSlot& s) {
     return s.path.ends_with("attention.wq");
   });
-  const bool bytes = r.activations == "int8" && wq != slots.end() &&
-                     quipu::info(wq->view->type).block_elements > 1;
+  const quipu::ElementType type = wq == slots.end() ? quipu::ElementType::f32 : wq->view->type;
   r.work = static_cast<double>(r.test.prompt ? cost.flops : cost.bytes) / tokens;
   const auto least_seconds = [&](const quipu::Ceilings& c) {
     return (std::max)(static_cast<double>(cost.bytes) / c.read_bytes_per_second,
                       static_cast<double>(cost.flops) /
-                          (bytes ? c.int8_ops_per_second : c.fma_flops_per_second)) /
+                          quipu::arithmetic_ceiling(c, type, activation_mode(r.activations))) /
            tokens;
   };
   std::vector<double> parts;

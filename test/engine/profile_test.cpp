@@ -98,6 +98,7 @@ TEST(Profile, HoldsTheSumAndTheWholeOfItsPasses) {
   EXPECT_GT(ceilings.read_bytes_per_second, 1e6);
   EXPECT_GT(ceilings.fma_flops_per_second, 1e6);
   EXPECT_GT(ceilings.int8_ops_per_second, 1e6);
+  EXPECT_GT(ceilings.signed_int8_ops_per_second, 1e6);
   const quipu::Profile p = quipu::make_profile(session, times, {2, 1, 40}, ceilings);
   EXPECT_EQ(p.passes, 5u);
   EXPECT_EQ(times.pass_seconds().size(), 5u);

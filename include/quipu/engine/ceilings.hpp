@@ -18,10 +18,17 @@ namespace quipu {
 
 /// What all workers of an executor reach together.
 struct Ceilings {
-  double read_bytes_per_second = 0;  ///< memory into registers, by the best reading loop
-  double fma_flops_per_second = 0;   ///< float32 multiply-adds, two FLOPs each
-  double int8_ops_per_second = 0;    ///< dot products of bytes, two a product
+  double read_bytes_per_second = 0;       ///< memory into registers, by the best reading loop
+  double fma_flops_per_second = 0;        ///< float32 multiply-adds, two FLOPs each
+  double int8_ops_per_second = 0;         ///< dot products of levels 0..15 by bytes, two a product
+  double signed_int8_ops_per_second = 0;  ///< the same of any signed bytes (Q8_0)
 };
+
+/// The arithmetic that bounds products with weights of a type, in two operations a multiplication.
+inline double arithmetic_ceiling(const Ceilings& c, ElementType type, ActivationMode mode) {
+  if (mode == ActivationMode::f32 || info(type).block_elements == 1) return c.fma_flops_per_second;
+  return type == ElementType::q8_0 ? c.signed_int8_ops_per_second : c.int8_ops_per_second;
+}
 
 /// How long and over how much to measure.
 struct CeilingsWork {
@@ -72,8 +79,12 @@ class CeilingMeter {
     }
   }
 
-  /// One sample of all three, some 15 ms.
-  Ceilings sample() { return {read_rate(best_), multiply_add_rate(), byte_dot_rate()}; }
+  /// One sample of all, some 15 ms.
+  Ceilings sample() {
+    return {read_rate(best_), arithmetic_rate(probes_.multiply_adds, probes_.multiply_add_flops),
+            arithmetic_rate(probes_.nibble_dots, probes_.byte_dot_ops),
+            arithmetic_rate(probes_.byte_dots, probes_.byte_dot_ops)};
+  }
 
  private:
   struct Loop {
@@ -97,13 +108,10 @@ class CeilingMeter {
              return probes_.read(floats() + task * each_, each_, loop.ahead, loop.streams);
            });
   }
-  double multiply_add_rate() {
-    return static_cast<double>(work_.rounds * workers_ * probes_.multiply_add_flops) /
-           seconds_of_all([&](std::size_t) { return probes_.multiply_adds(work_.rounds); });
-  }
-  double byte_dot_rate() {
-    return static_cast<double>(work_.rounds * workers_ * probes_.byte_dot_ops) /
-           seconds_of_all([&](std::size_t) { return probes_.byte_dots(work_.rounds); });
+  template <class Probe>
+  double arithmetic_rate(Probe probe, std::size_t of_one_round) {
+    return static_cast<double>(work_.rounds * workers_ * of_one_round) /
+           seconds_of_all([&](std::size_t) { return probe(work_.rounds); });
   }
 
   const KernelProbes& probes_;
@@ -123,10 +131,10 @@ inline Ceilings median_ceilings(const std::vector<Ceilings>& samples) {
     return median(values);
   };
   return {of(&Ceilings::read_bytes_per_second), of(&Ceilings::fma_flops_per_second),
-          of(&Ceilings::int8_ops_per_second)};
+          of(&Ceilings::int8_ops_per_second), of(&Ceilings::signed_int8_ops_per_second)};
 }
 
-/// Measures all three with the workers of an executor: about a second.
+/// Measures all with the workers of an executor: about a second.
 inline Ceilings measure_ceilings(const KernelProbes& probes, ExecutorRef executor,
                                  const CeilingsWork& work = {}) {
   CeilingMeter meter(probes, executor, work);

@@ -4,8 +4,8 @@
 // Written as JSON ("quipu-profile-1") for the atlas and for other programs:
 //   {"format", "model", "target", "threads", "batch", "positions", "at", "weights": [type, ...],
 //    "cache", "activations", "mode", "ceilings": {"read_bytes_per_second", "fma_flops_per_second",
-//    "int8_ops_per_second"}, "passes", "seconds", "components": [{"id", "seconds", "bytes",
-//    "flops"}, ...]}
+//    "int8_ops_per_second", "signed_int8_ops_per_second"}, "passes", "seconds", "components":
+//    [{"id", "seconds", "bytes", "flops"}, ...]}
 // A component's id is that of its card; `bytes` are those of weights and cache, each read or
 // written once; times are medians over the passes. What the components lack to `seconds` is
 // unaccounted. Siblings: runtime/profile.hpp (the times), model/pass_parts.hpp (the costs),
@@ -131,11 +131,13 @@ inline Profile make_profile(const Session& session, const PassTimes& times, cons
   return p;
 }
 
-/// {"read_bytes_per_second", "fma_flops_per_second", "int8_ops_per_second"}
+/// {"read_bytes_per_second", "fma_flops_per_second", "int8_ops_per_second",
+/// "signed_int8_ops_per_second"}
 inline nlohmann::ordered_json to_json(const Ceilings& c) {
   return {{"read_bytes_per_second", c.read_bytes_per_second},
           {"fma_flops_per_second", c.fma_flops_per_second},
-          {"int8_ops_per_second", c.int8_ops_per_second}};
+          {"int8_ops_per_second", c.int8_ops_per_second},
+          {"signed_int8_ops_per_second", c.signed_int8_ops_per_second}};
 }
 
 /// The file format above.

@@ -84,12 +84,14 @@ HWY_NOINLINE inline float ProbeMultiplyAdds(std::size_t rounds) {
   return hn::GetLane(hn::SumOfLanes(d, all));
 }
 
-// The cheapest exact dot products that the kernels use, of nibbles by signed bytes, eight vectors a
-// block. One factor comes from the first-level cache, as a kernel's do, and is another one in every
-// step: products of constants would be computed once.
+// Exact dot products as the kernels make them, by signed bytes: of nibbles, which are the cheapest,
+// or of signed bytes of the whole range; eight vectors a block. One factor comes from the
+// first-level cache, as a kernel's do, and is another one in every step: products of constants
+// would be computed once.
 inline constexpr std::size_t kDotSteps = 8;
 
-HWY_NOINLINE inline std::int32_t ProbeByteDots(std::size_t rounds) {
+template <Levels kLevels>
+HWY_NOINLINE std::int32_t ProbeByteDots(std::size_t rounds) {
   const IntTag d;
   constexpr std::size_t kTables = 2, kTable = kDotSteps * kDotChains * panel_outputs;
   alignas(64) std::uint32_t bytes[kTables * kTable];
@@ -101,7 +103,7 @@ HWY_NOINLINE inline std::int32_t ProbeByteDots(std::size_t rounds) {
   for (IntVec& s : sum) s = hn::Zero(d);
   for (std::size_t i = 0; i < rounds; ++i) {
     const std::uint32_t* from = bytes + i % kTables * kTable;
-    ByteDot<Levels::nibbles> dot[kDotChains];
+    ByteDot<kLevels> dot[kDotChains];
     QUIPU_UNROLL
     for (std::size_t c = 0; c < kDotChains; ++c) {
       dot[c].Begin(hn::Load(WordTag(), from + c * panel_outputs), signed_bytes, sum[c]);
@@ -127,7 +129,8 @@ HWY_NOINLINE inline std::int32_t ProbeByteDots(std::size_t rounds) {
 inline const KernelProbes& Probes() {
   static const KernelProbes probes{&ProbeRead,
                                    &ProbeMultiplyAdds,
-                                   &ProbeByteDots,
+                                   &ProbeByteDots<Levels::nibbles>,
+                                   &ProbeByteDots<Levels::bytes>,
                                    2 * kProbeChains * hn::Lanes(FloatTag()),
                                    2 * kDotSteps * kDotChains * 4 * hn::Lanes(IntTag()),
                                    &MatMul};

@@ -21,7 +21,9 @@ struct KernelProbes {
   /// Rounds of float32 multiply-adds in registers, in independent chains.
   float (*multiply_adds)(std::size_t rounds) = nullptr;
   /// Rounds of dot products of four bytes each, summed in 32 bits, by the target's own instructions
-  /// (ByteDot in simd/compat-inl.hpp); in registers, in independent chains.
+  /// (ByteDot in simd/compat-inl.hpp), in independent chains: of levels 0..15, and of any signed
+  /// bytes, which take twice the instructions where no instruction multiplies them.
+  std::int32_t (*nibble_dots)(std::size_t rounds) = nullptr;
   std::int32_t (*byte_dots)(std::size_t rounds) = nullptr;
   std::size_t multiply_add_flops = 0;  ///< of one round: two a lane
   std::size_t byte_dot_ops = 0;        ///< of one round: two a byte
