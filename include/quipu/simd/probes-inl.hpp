@@ -85,35 +85,38 @@ HWY_NOINLINE inline float ProbeMultiplyAdds(std::size_t rounds) {
 }
 
 // Exact dot products as the kernels make them, by signed bytes: of nibbles, which are the cheapest,
-// or of signed bytes of the whole range; eight vectors a block. One factor comes from the
-// first-level cache, as a kernel's do, and is another one in every step: products of constants
-// would be computed once.
+// or of signed bytes of the whole range; eight vectors a block. A vector of weights from the
+// first-level cache meets one of x in a register for each chain, as in a tile, and is another one
+// in every step: products of constants would be computed once.
 inline constexpr std::size_t kDotSteps = 8;
 
 template <Levels kLevels>
 HWY_NOINLINE std::int32_t ProbeByteDots(std::size_t rounds) {
   const IntTag d;
-  constexpr std::size_t kTables = 2, kTable = kDotSteps * kDotChains * panel_outputs;
+  constexpr std::size_t kTables = 2, kTable = kDotSteps * panel_outputs;
   alignas(64) std::uint32_t bytes[kTables * kTable];
   for (std::size_t i = 0; i < kTables * kTable; ++i)
     bytes[i] = 0x01010101u * static_cast<std::uint32_t>(i % 4);
-  const WordVec signed_bytes = hn::Set(WordTag(), 0x01FF01FFu);
+  WordVec x[kDotChains];
   IntVec sum[kDotChains];
   QUIPU_UNROLL
-  for (IntVec& s : sum) s = hn::Zero(d);
+  for (std::size_t c = 0; c < kDotChains; ++c) {
+    x[c] = hn::Set(WordTag(), 0x01FF01FFu + static_cast<std::uint32_t>(c));
+    sum[c] = hn::Zero(d);
+  }
   for (std::size_t i = 0; i < rounds; ++i) {
     const std::uint32_t* from = bytes + i % kTables * kTable;
     ByteDot<kLevels> dot[kDotChains];
+    WordVec w = hn::Load(WordTag(), from);
     QUIPU_UNROLL
-    for (std::size_t c = 0; c < kDotChains; ++c) {
-      dot[c].Begin(hn::Load(WordTag(), from + c * panel_outputs), signed_bytes, sum[c]);
-    }
+    for (std::size_t c = 0; c < kDotChains; ++c) dot[c].Begin(w, x[c], sum[c]);
     QUIPU_UNROLL
     for (std::size_t step = 1; step < kDotSteps; ++step) {
+      w = hn::Load(WordTag(), from + step * panel_outputs);
+      PinRegister(w);
       QUIPU_UNROLL
       for (std::size_t c = 0; c < kDotChains; ++c) {
-        dot[c].Add(hn::Load(WordTag(), from + (step * kDotChains + c) * panel_outputs),
-                   signed_bytes);
+        dot[c].Add(w, x[c]);
         PinRegister(dot[c].sum);
       }
     }
