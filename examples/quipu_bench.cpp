@@ -142,7 +142,7 @@ int run_accuracy(const AccuracyOptions& o, const Output& out) {
   const bench::Table table = bench::accuracy_table(variants);
   print(out,
         fmt::format("{} ({} ), {} tokens in windows of {}\n", model.name(), types, tokens.size(),
-                    o.context),
+                    (std::min)(o.context, tokens.size())),
         table, table, bench::accuracy_json(variants));
   return program::success;
 }

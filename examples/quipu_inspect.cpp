@@ -170,7 +170,7 @@ int inspect(const std::string& path, const std::string& wanted, bool as_json) {
     fmt::print("packed for the kernels: layout {}, panels of {} outputs\n",
                quipu::packed_layout_version, quipu::panel_outputs);
   }
-  for (const std::string& note : file.notes) fmt::print("note: {}\n", shown(note));
+  for (const std::string& note : file.notes) fmt::print("note: {}\n", quipu::printable(note));
   if (auxiliary > 0)
     fmt::print("{} auxiliary elements are not counted\n", program::grouped(auxiliary));
   if (entry == nullptr) {

@@ -19,8 +19,7 @@ inline std::vector<quipu::ProfileComponent> by_kind(const quipu::Profile& p) {
     if (name.starts_with("layers.")) name = name.substr(name.find('.', 7) + 1);
     auto kind = std::find_if(kinds.begin(), kinds.end(),
                              [&](const quipu::ProfileComponent& k) { return k.id == name; });
-    if (kind == kinds.end())
-      kind = kinds.insert(kind, quipu::ProfileComponent{std::string(name), 0.0, 0, 0});
+    if (kind == kinds.end()) kind = kinds.insert(kind, {std::string(name), 0.0, 0, 0, c.weights});
     kind->seconds += c.seconds;
     kind->bytes += c.bytes;
     kind->flops += c.flops;
@@ -31,11 +30,14 @@ inline std::vector<quipu::ProfileComponent> by_kind(const quipu::Profile& p) {
 /// The least time that the ceilings allow a component: reading or arithmetic, whichever is longer.
 /// Block-quantised weights meet int8 activations in byte dot products.
 inline double least_seconds(const quipu::Profile& p, const quipu::ProfileComponent& c) {
-  const bool product = c.id.find(".w") != std::string::npos || c.id == "output";
-  const bool bytes = product && p.activations == "int8" && p.mode == "f32";
+  const bool bytes = p.activations == "int8" && p.mode == "f32";
+  const double arithmetic = c.weights
+                                ? quipu::arithmetic_ceiling(p.ceilings, *c.weights,
+                                                            bytes ? quipu::ActivationMode::int8
+                                                                  : quipu::ActivationMode::f32)
+                                : p.ceilings.fma_flops_per_second;
   return (std::max)(static_cast<double>(c.bytes) / p.ceilings.read_bytes_per_second,
-                    static_cast<double>(c.flops) /
-                        (bytes ? p.ceilings.int8_ops_per_second : p.ceilings.fma_flops_per_second));
+                    static_cast<double>(c.flops) / arithmetic);
 }
 
 inline std::string profile_notes(const quipu::Profile& p) {

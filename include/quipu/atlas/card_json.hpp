@@ -194,7 +194,8 @@ inline Json profile_json(const Profile& p) {
           {"ceilings",
            {{"read_bytes_per_second", p.ceilings.read_bytes_per_second},
             {"fma_flops_per_second", p.ceilings.fma_flops_per_second},
-            {"int8_ops_per_second", p.ceilings.int8_ops_per_second}}},
+            {"int8_ops_per_second", p.ceilings.int8_ops_per_second},
+            {"signed_int8_ops_per_second", p.ceilings.signed_int8_ops_per_second}}},
           {"text", profile_text(p)}};
 }
 

@@ -16,7 +16,8 @@ namespace quipu::atlas {
 struct Ceilings {
   double read_bytes_per_second = 0;
   double fma_flops_per_second = 0;
-  double int8_ops_per_second = 0;  ///< 0: not measured
+  double int8_ops_per_second = 0;         ///< 0: not measured
+  double signed_int8_ops_per_second = 0;  ///< of any signed bytes (Q8_0); 0: not measured
 };
 
 /// The time of one component (or of making one tensor) in one block (or of one outside the blocks),
@@ -59,12 +60,18 @@ struct Measured {
 
 namespace detail {
 
-/// The arithmetic ceiling of a card: a product of int8 activations runs in int8.
+/// The arithmetic ceiling of a card: a product of int8 activations runs in int8, with the ceiling
+/// of signed bytes if no other quantised weights are in use.
 inline double arithmetic_ceiling(const Profile& p, const Card& card) {
   const bool product = card.has_weight && !card.weight.is_vector && card.id != "tok_embeddings";
-  return product && p.activations == "int8" && p.ceilings.int8_ops_per_second > 0
+  if (!product || p.activations != "int8" || p.ceilings.int8_ops_per_second == 0)
+    return p.ceilings.fma_flops_per_second;
+  const bool narrow = std::any_of(p.weights.begin(), p.weights.end(), [](ElementType type) {
+    return info(type).block_elements > 1 && type != ElementType::q8_0;
+  });
+  return narrow || p.ceilings.signed_int8_ops_per_second == 0
              ? p.ceilings.int8_ops_per_second
-             : p.ceilings.fma_flops_per_second;
+             : p.ceilings.signed_int8_ops_per_second;
 }
 
 /// The model's cost of one entry; none for a tensor (the rotary table), which has a time alone. A

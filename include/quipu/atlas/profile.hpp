@@ -169,7 +169,8 @@ inline Profile read_profile(const ModelEntry& entry, std::string_view text, std:
   const detail::ProfileReader ceilings(reader.member("ceilings"), p.file, "ceilings.");
   p.ceilings = {ceilings.number("read_bytes_per_second", true),
                 ceilings.number("fma_flops_per_second", true),
-                ceilings.number("int8_ops_per_second", false)};
+                ceilings.number("int8_ops_per_second", false),
+                ceilings.number("signed_int8_ops_per_second", false)};
   detail::add_times(p, entry, reader);
   return p;
 }

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,10 +26,11 @@ namespace quipu {
 
 /// One component of a pass.
 struct ProfileComponent {
-  std::string id;         ///< "layers.3.attention.wq", "output"
-  double seconds = 0;     ///< of a pass, the median
-  std::size_t bytes = 0;  ///< of weights and cache that it must read and write
-  std::size_t flops = 0;  ///< a multiply-add counts two
+  std::string id;                        ///< "layers.3.attention.wq", "output"
+  double seconds = 0;                    ///< of a pass, the median
+  std::size_t bytes = 0;                 ///< of weights and cache that it must read and write
+  std::size_t flops = 0;                 ///< a multiply-add counts two
+  std::optional<ElementType> weights{};  ///< of the matrix that it multiplies by, if any
 };
 
 /// The passes that a profile is of: `positions` tokens for each of `batch` sequences, from position
@@ -94,6 +96,7 @@ inline std::vector<ProfileComponent> pass_costs(const Model& model, ElementType 
     if (found == by_id.end() || slot.vector) continue;
     found->second->bytes =
         predicted_weight_bytes(slot.view->type, slot.embedding ? work.rows() : slot.out, slot.in);
+    if (!slot.embedding) found->second->weights = slot.view->type;
   }
   return costs;
 }

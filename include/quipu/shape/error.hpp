@@ -77,11 +77,10 @@ inline ErrorHandler set_error_handler(ErrorHandler handler) {
   return std::exchange(detail::error_handler(), handler);
 }
 
-/// Throws E(message), the message as printable() has it and no longer than a screen: what it quotes
-/// of a file cannot move the cursor of whoever reads it, nor look like a line of its own. Not
-/// constexpr on purpose: a
-/// constexpr function that reaches it at compile time is an error at that line, and the same
-/// function still compiles with -fno-exceptions.
+/// Throws E(message), of which at most 4096 bytes are shown, as printable() has them: what it
+/// quotes of a file cannot move the cursor of whoever reads it, nor look like a line of its own.
+/// Not constexpr on purpose: a constexpr function that reaches it at compile time is an error at
+/// that line, and the same function still compiles with -fno-exceptions.
 template <class E>
 [[noreturn]] inline void raise(const std::string& message) {
 #if defined(__cpp_exceptions)

@@ -44,11 +44,13 @@ inline std::string printable(std::string_view text) {
   return out;
 }
 
-/// At most `most` bytes of the text, cut between two characters of UTF-8.
+/// At most `most` bytes of the text, cut between two characters if it is UTF-8 there.
 inline std::string_view first_bytes(std::string_view text, std::size_t most) {
   if (text.size() <= most) return text;
-  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;
-  return text.substr(0, most);
+  std::size_t cut = most;
+  const auto in_character = [&] { return (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80; };
+  while (cut > 0 && most - cut < 4 && in_character()) --cut;
+  return text.substr(0, cut > 0 && !in_character() ? cut : most);
 }
 
 }  // namespace quipu

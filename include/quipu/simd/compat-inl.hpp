@@ -46,8 +46,9 @@ static_assert(!HWY_HAVE_SCALABLE,
               "quipu keeps vectors in arrays: add HWY_SVE, HWY_SVE2 and HWY_RVV to "
               "QUIPU_DISABLED_TARGETS (NEON serves Arm)");
 
-// Keeps a sum in its register at this point of the program: GCC otherwise gathers products first
-// and adds them later from memory, or adds into another register and copies back.
+// Keeps a sum or a weight in its register at this point of the program: GCC otherwise gathers
+// products first and adds them later from memory, adds into another register and copies back, or
+// loads weights again for every row.
 template <class V>
 HWY_INLINE void PinRegister([[maybe_unused]] V& v) {
 #if HWY_COMPILER_GCC && HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3

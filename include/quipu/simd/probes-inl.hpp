@@ -29,21 +29,21 @@ namespace HWY_NAMESPACE {
 constexpr std::size_t kProbeChains = 10;
 constexpr std::size_t kDotChains = HWY_TARGET <= HWY_AVX3_DL ? kProbeChains : 4;
 
-// kStreams parts of the memory side by side, a cache line of each at a time.
-template <std::size_t kStreams>
+// kSideBySide parts of the memory side by side, a cache line of each at a time.
+template <std::size_t kSideBySide>
 HWY_NOINLINE float ReadStreams(const float* from, std::size_t floats, std::size_t ahead) {
   const FloatTag d;
   constexpr std::size_t kLine = 16;
-  const std::size_t each = floats / kStreams / kLine * kLine;
-  FloatVec sum[kStreams][kVectors];
+  const std::size_t each = floats / kSideBySide / kLine * kLine;
+  FloatVec sum[kSideBySide][kVectors];
   QUIPU_UNROLL
-  for (std::size_t s = 0; s < kStreams; ++s) {
+  for (std::size_t s = 0; s < kSideBySide; ++s) {
     QUIPU_UNROLL
     for (FloatVec& v : sum[s]) v = hn::Zero(d);
   }
   for (std::size_t i = 0; i < each; i += kLine) {
     QUIPU_UNROLL
-    for (std::size_t s = 0; s < kStreams; ++s) {
+    for (std::size_t s = 0; s < kSideBySide; ++s) {
       const float* line = from + s * each + i;
       if (ahead > 0) hwy::Prefetch(line + ahead / sizeof(float));
       QUIPU_UNROLL
@@ -54,7 +54,7 @@ HWY_NOINLINE float ReadStreams(const float* from, std::size_t floats, std::size_
   }
   FloatVec all = hn::Zero(d);
   QUIPU_UNROLL
-  for (std::size_t s = 0; s < kStreams; ++s) {
+  for (std::size_t s = 0; s < kSideBySide; ++s) {
     QUIPU_UNROLL
     for (const FloatVec v : sum[s]) all = hn::Add(all, v);
   }

@@ -14,8 +14,8 @@ namespace quipu {
 /// Functions of one SIMD target. What they return depends on all that they do, so that a compiler
 /// keeps it.
 struct KernelProbes {
-  /// Reads `floats` floats, in 1, 4 or 8 streams side by side, prefetching `ahead` bytes before
-  /// them (0: not at all).
+  /// Reads `floats` floats, a multiple of 128, in 1, 4 or 8 streams side by side, prefetching
+  /// `ahead` bytes before them (0: not at all).
   float (*read)(const float* from, std::size_t floats, std::size_t ahead,
                 std::size_t streams) = nullptr;
   /// Rounds of float32 multiply-adds in registers, in independent chains.

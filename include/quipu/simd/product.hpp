@@ -41,7 +41,8 @@ enum class ActivationMode : unsigned char { f32, int8 };
 namespace detail {
 
 /// Rows of x that are prepared at a time: 144 rows of a panel of 512 inputs are 288 KiB of floats,
-/// which stay in a second-level cache of 512 KiB. A multiple of every tile height (1, 3, 4, 6, 12).
+/// which stay in a second-level cache of 512 KiB. A multiple of every tile height (1, 2, 3, 4, 6,
+/// 12).
 inline constexpr std::size_t product_row_block = 144;
 
 /// Panels of weights that meet these rows together, one after the other for each 512 inputs: x then

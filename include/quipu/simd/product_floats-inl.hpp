@@ -1,6 +1,7 @@
 // Products with float32 activations: the register tiles, and decoding of a slab to floats.
 //
-// A tile is R rows of x by one panel (two, where a vector holds a whole panel): outputs in the
+// A tile is R rows of x by one panel (two, where a vector holds a whole panel; up to four for one
+// row): outputs in the
 // lanes, one broadcast of x per row and input. x stands as [k][R]. For few rows, tiles read the
 // packed weights themselves; for more, a slab of a panel of 512 inputs is decoded once to floats
 // and serves all rows. Both walk the canonical order of product.hpp, so they give the same bits.

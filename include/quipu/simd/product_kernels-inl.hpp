@@ -156,6 +156,7 @@ struct PlainKernels {
 
 template <class Reader>
 struct FloatBlockKernels {
+  // Bound by arithmetic; the sums of two panels fill the registers.
   static constexpr std::size_t kRowPanels = kVectors <= 2 ? 2 : 1;
   static constexpr std::size_t kTileRows = kFloatTileRows;
   static constexpr std::size_t kTilePanels = 1;
