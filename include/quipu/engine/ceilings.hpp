@@ -37,7 +37,8 @@ struct CeilingsWork {
   std::size_t repetitions = 5;  ///< each figure is their median
   /// Read in one repetition; meant to be larger than the caches, so that it comes from memory.
   std::size_t bytes = std::size_t{256} << 20;
-  std::size_t rounds = std::size_t{1} << 18;  ///< of arithmetic, a worker
+  /// Of dot products, a worker. Some milliseconds: a worker that slept takes a part of one to wake.
+  std::size_t rounds = std::size_t{1} << 19;
 };
 
 namespace detail {
@@ -81,11 +82,13 @@ class CeilingMeter {
     }
   }
 
-  /// One sample of all, some 25 ms.
+  /// One sample of all, some 40 ms.
   Ceilings sample() {
-    return {read_rate(best_), arithmetic_rate(probes_.multiply_adds, probes_.multiply_add_flops),
-            arithmetic_rate(probes_.nibble_dots, probes_.byte_dot_ops),
-            arithmetic_rate(probes_.byte_dots, probes_.byte_dot_ops)};
+    // A round of multiply-adds is a tenth as long as one of dot products.
+    return {read_rate(best_),
+            arithmetic_rate(probes_.multiply_adds, 10 * work_.rounds, probes_.multiply_add_flops),
+            arithmetic_rate(probes_.nibble_dots, work_.rounds, probes_.byte_dot_ops),
+            arithmetic_rate(probes_.byte_dots, work_.rounds, probes_.byte_dot_ops)};
   }
 
  private:
@@ -111,9 +114,9 @@ class CeilingMeter {
            });
   }
   template <class Probe>
-  double arithmetic_rate(Probe probe, std::size_t of_one_round) {
-    return static_cast<double>(work_.rounds * workers_ * of_one_round) /
-           seconds_of_all([&](std::size_t) { return probe(work_.rounds); });
+  double arithmetic_rate(Probe probe, std::size_t rounds, std::size_t of_one_round) {
+    return static_cast<double>(rounds * workers_ * of_one_round) /
+           seconds_of_all([&](std::size_t) { return probe(rounds); });
   }
 
   const KernelProbes& probes_;
