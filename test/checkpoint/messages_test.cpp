@@ -30,6 +30,7 @@ TEST(Messages, LongTextsAreCutBetweenCharacters) {
   EXPECT_EQ(quoted("abcd\u4e2d", 6), "\"abcd...\" (7 bytes)");
   EXPECT_EQ(first_bytes("\u4e2d", 2), "");
   EXPECT_EQ(first_bytes("\u4e2d", 3), "\u4e2d");
+  EXPECT_EQ(first_bytes("a\x80\x80\x80\x80\x80\x80", 5), "a\x80\x80\x80\x80");  // not UTF-8
 }
 
 // Whatever a message quotes, and however the place that raises it wrote that down.

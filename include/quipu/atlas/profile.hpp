@@ -76,6 +76,10 @@ class ProfileReader {
     }
     return *value;
   }
+  /// The same, 0 where there is none.
+  double number_if_any(std::string_view key) const {
+    return object_.find(key) == nullptr ? 0.0 : number(key, false);
+  }
   const JsonValue::Array& list(std::string_view key) const {
     const JsonValue::Array* value = member(key).array();
     if (value == nullptr || value->empty()) wrong(key, "a list that is not empty", member(key));
@@ -170,7 +174,7 @@ inline Profile read_profile(const ModelEntry& entry, std::string_view text, std:
   p.ceilings = {ceilings.number("read_bytes_per_second", true),
                 ceilings.number("fma_flops_per_second", true),
                 ceilings.number("int8_ops_per_second", false),
-                ceilings.number("signed_int8_ops_per_second", false)};
+                ceilings.number_if_any("signed_int8_ops_per_second")};
   detail::add_times(p, entry, reader);
   return p;
 }

@@ -49,8 +49,8 @@ inline std::string_view first_bytes(std::string_view text, std::size_t most) {
   if (text.size() <= most) return text;
   std::size_t cut = most;
   const auto in_character = [&] { return (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80; };
-  while (cut > 0 && most - cut < 4 && in_character()) --cut;
-  return text.substr(0, cut > 0 && !in_character() ? cut : most);
+  while (cut > 0 && most - cut < 3 && in_character()) --cut;
+  return text.substr(0, in_character() ? most : cut);
 }
 
 }  // namespace quipu
