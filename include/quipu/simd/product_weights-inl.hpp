@@ -31,14 +31,14 @@ inline constexpr std::size_t kLanes = LanesOfPanelVector();
 inline constexpr std::size_t kVectors = panel_outputs / kLanes;
 
 // Panels at a time for one row: memory gives four streams side by side a third more than one (Zen
-// 3, one thread: 8 to 10 GB/s with one panel, 10 to 13 with two, 13 to 16 with four). Fewer where
+// 3, one thread: 8 to 10 GB/s with one panel, 10 to 13 with two, 11 to 15 with four). Fewer where
 // one vector is a quarter of a panel or less, whose chains fill the registers. For two rows and
 // more, which are bound by arithmetic, one after the other is as fast or faster.
 inline constexpr std::size_t kStreams = kVectors <= 2 ? 4 : kVectors == 4 ? 2 : 1;
 
 // Bytes ahead of the reader that are fetched: hardware prefetchers stop at page borders and start
-// late on a new stream. With several streams Zen 3 is a tenth faster without; elsewhere that was
-// not measured.
+// late on a new stream. With several streams Zen 3 is faster without (q4_k alone is not); elsewhere
+// that was not measured.
 inline constexpr std::size_t kPrefetchAhead = 4096;
 inline constexpr bool kPrefetchStreams = HWY_TARGET != HWY_AVX2;
 
