@@ -17,6 +17,7 @@
 #include <string>
 
 #include "quipu/runtime/aligned_buffer.hpp"
+#include "quipu/runtime/huge_pages.hpp"
 #include "quipu/shape/checked.hpp"
 #include "quipu/shape/element_type.hpp"
 #include "quipu/shape/error.hpp"
@@ -101,6 +102,9 @@ struct KvHeadView {
 
 /// Owns the cache, zeroed at the start. Which positions are filled is known to whoever appends;
 /// forgetting the last positions (a rollback) is appending from an earlier position on.
+/// In large pages where the system has them: a token reads all of it, which at 8192 positions of
+/// Llama 3.1 8B went at 50 to 58 % of the reading ceiling in small pages, at 62 to 82 % in large
+/// ones. A capacity of more than a page a head that is never used takes no memory still.
 class KvCache {
  public:
   KvCache() = default;
@@ -108,7 +112,9 @@ class KvCache {
   /// ArgumentError for an extent of zero or an element type other than f32 and bf16; SizeError if
   /// the memory cannot be had.
   explicit KvCache(const KvCacheShape& shape)
-      : shape_(checked(shape)), buffer_(shape.bytes(), "KV cache") {}
+      : shape_(checked(shape)), buffer_(shape.bytes(), "KV cache") {
+    advise_huge_pages(buffer_);
+  }
 
   const KvCacheShape& shape() const noexcept { return shape_; }
   /// Bytes allocated: shape().bytes().
