@@ -56,6 +56,16 @@ HWY_INLINE void PinRegister([[maybe_unused]] V& v) {
 #endif
 }
 
+// sum += w * x, rounded once, in the register of the sum: GCC 12 puts some products of an unrolled
+// loop where the weight or x was and copies them back.
+HWY_INLINE void AddProduct(FloatVec& sum, FloatVec w, FloatVec x) {
+#if HWY_COMPILER_GCC_ACTUAL && HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+  asm("vfmadd231ps %2, %1, %0" : "+v"(sum.raw) : "v"(w.raw), "v"(x.raw));
+#else
+  sum = hn::MulAdd(w, x, sum);
+#endif
+}
+
 // Asks for a cache line in the second-level cache, beside which the first keeps what is worked on.
 HWY_INLINE void PrefetchNear([[maybe_unused]] const void* p) {
 #if HWY_COMPILER_GCC || HWY_COMPILER_CLANG

@@ -37,11 +37,9 @@ template <class Kernels, std::size_t R>
 HWY_NOINLINE void RunDirect(const Share& share, std::size_t panel, std::size_t panels,
                             std::size_t begin) {
   constexpr std::size_t kOfPanel = R * panel_outputs;
-  HWY_ALIGN float sums[Kernels::kRowPanels * kOfPanel];
   for (std::size_t k = 0; k < share.w->cols; k += sum_panel) {
     const std::size_t n = (std::min)(sum_panel, share.w->cols - k);
-    Kernels::template Direct<R>(share, panel, panels, begin, k, n, sums);
-    AddSums(sums, panels * kOfPanel, k == 0, share.totals);
+    Kernels::template Direct<R>(share, panel, panels, begin, k, n, k > 0, share.totals);
   }
   for (std::size_t p = 0; p < panels; ++p)
     WriteTotals(share, share.totals + p * kOfPanel, panel + p, 1, begin, R);
@@ -109,21 +107,16 @@ HWY_NOINLINE void RunPanels(const Share& share) {
       for (std::size_t panel = group; panel < end; panel += kPanels, totals += tile_totals) {
         const std::size_t panels = (std::min)(kPanels, end - panel);
         const std::size_t width = panels * panel_outputs;
-        const std::size_t parts = ceil_div(n, Kernels::kTileInputs);
         const bool last = panel + kPanels >= end;
         NextSlab next(share, last ? (k + n < cols ? group : end) : panel + kPanels, kPanels,
-                      last ? (k + n < cols ? k + n : 0) : k, parts * tiles.count);
+                      last ? (k + n < cols ? k + n : 0) : k, tiles.count);
         const auto slab = Kernels::Decode(share, panel, panels, k, n);
-        for (std::size_t part = 0; part < n; part += Kernels::kTileInputs) {
-          const std::size_t part_end = (std::min)(n, part + Kernels::kTileInputs);
-          for (std::size_t tile = 0; tile < tiles.count; ++tile) {
-            const std::size_t begin = tiles.Begin(tile);
-            Kernels::Tile(slab, panels, tiles.Begin(tile + 1) - begin, x, begin, k, n, part,
-                          part_end, share.sums + begin * width);
-            next.Fetch();
-          }
+        for (std::size_t tile = 0; tile < tiles.count; ++tile) {
+          const std::size_t begin = tiles.Begin(tile);
+          Kernels::Tile(slab, panels, tiles.Begin(tile + 1) - begin, x, begin, k, n, k > 0,
+                        totals + begin * width);
+          next.Fetch();
         }
-        AddSums(share.sums, x.rows * width, k == 0, totals);
       }
     }
     const float* totals = share.totals;
@@ -248,7 +241,6 @@ HWY_NOINLINE inline void MatMul(const Product* products, std::size_t count, cons
       const std::size_t end = total_bytes * (task + 1) / workers;
       float* slab = slabs + worker * detail::product_worker_floats;
       float* room = slab + detail::product_slab_floats;
-      float* sums = room + detail::product_room_floats;
       std::size_t base = 0;
       for (std::size_t i = 0; i < count; ++i) {
         const Product& product = products[i];
@@ -261,8 +253,7 @@ HWY_NOINLINE inline void MatMul(const Product* products, std::size_t count, cons
                           &to,
                           slab,
                           room,
-                          sums,
-                          sums + detail::product_sums_floats};
+                          room + detail::product_room_floats};
         RunShare(share, mode);
         base += packed_panels(product.w.rows) * panel_bytes;
       }

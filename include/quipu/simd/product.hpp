@@ -50,13 +50,12 @@ inline constexpr std::size_t product_row_block = 144;
 inline constexpr std::size_t product_group_panels = 8;
 
 /// Scratch floats of one worker: a decoded slab of 512 inputs of two panels; for weights that are
-/// not packed, the same of four packed panels; the sums of a slab, of two panels, and the totals of
-/// a group of panels, for a block of rows.
+/// not packed, the same of four packed panels; the totals of a group of panels for a block of
+/// rows.
 inline constexpr std::size_t product_slab_floats = 2 * sum_panel * panel_outputs + 2048;
 inline constexpr std::size_t product_room_floats = 4 * sum_panel * panel_outputs;
-inline constexpr std::size_t product_sums_floats = product_row_block * 2 * panel_outputs;
 inline constexpr std::size_t product_worker_floats =
-    product_slab_floats + product_room_floats + product_sums_floats +
+    product_slab_floats + product_room_floats +
     product_row_block * product_group_panels * panel_outputs;
 
 /// Floats of the prepared activations of `rows` rows: packed floats, block sums, int8 values (a

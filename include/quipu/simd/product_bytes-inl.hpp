@@ -226,19 +226,19 @@ HWY_INLINE void AddByteBlock(typename Weights::At_ at, const ByteActivations& x,
   }
 }
 
-// sums[panels][R][16] = the sums of `blocks` (<= 16) packed blocks of panels (up to kStreams for
-// one row, else one) that are panel_bytes apart, block by block. The float sums of several wait in
-// memory meanwhile.
+// totals[panels][R][16] = or += the sums of `blocks` (<= 16) packed blocks of panels (up to
+// kStreams for one row, else one) that are panel_bytes apart, block by block. The float sums of
+// several wait in memory meanwhile.
 template <class Reader, std::size_t R>
 HWY_INLINE void PackedBytesTile(const std::uint8_t* panel, std::size_t panel_bytes,
                                 std::size_t panels, std::size_t blocks, const ByteActivations& x,
-                                float* HWY_RESTRICT sums) {
+                                bool add, float* HWY_RESTRICT totals) {
   using Weights = BytesFromPacked<Reader>;
   constexpr std::size_t kMost = R == 1 ? kStreams : 1;
   if (kMost == 1) panels = 1;
   const bool fetch = kPrefetchStreams || panels == 1;
   FloatVec acc[kMost][R][kVectors];
-  for (std::size_t p = 0; p < panels; ++p) BeginSums(false, sums, acc[p]);
+  for (std::size_t p = 0; p < panels; ++p) BeginSums(acc[p]);
   for (std::size_t b = 0; b < blocks; ++b) {
     HWY_UNROLL(1)
     for (std::size_t p = 0; p < panels; ++p) {
@@ -247,17 +247,17 @@ HWY_INLINE void PackedBytesTile(const std::uint8_t* panel, std::size_t panel_byt
       AddByteBlock<Weights, R>(at, x, b, acc[p]);
     }
   }
-  for (std::size_t p = 0; p < panels; ++p) StoreSums(acc[p], sums + p * R * panel_outputs);
+  for (std::size_t p = 0; p < panels; ++p) StoreSums(acc[p], add, totals + p * R * panel_outputs);
 }
 
-// sums[R][16] = the sums of `blocks` (<= 16) blocks of a decoded slab.
+// totals[R][16] = the sums of `blocks` (<= 16) blocks of a decoded slab, or += them.
 template <class Slab, std::size_t R>
 HWY_NOINLINE void ByteSlabTile(const std::uint8_t* slab, std::size_t blocks,
-                               const ByteActivations& x, float* HWY_RESTRICT sums) {
+                               const ByteActivations& x, bool add, float* HWY_RESTRICT totals) {
   FloatVec acc[R][kVectors];
-  BeginSums(false, sums, acc);
+  BeginSums(acc);
   for (std::size_t b = 0; b < blocks; ++b) AddByteBlock<Slab, R>(Slab::At(slab, b), x, b, acc);
-  StoreSums(acc, sums);
+  StoreSums(acc, add, totals);
 }
 
 // Decodes `blocks` blocks of a panel to bytes.

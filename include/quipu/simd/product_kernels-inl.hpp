@@ -39,8 +39,7 @@ struct Share {
   const Prepared* x;
   float* slab;    // a decoded slab
   float* room;    // packed units of weights that are not packed
-  float* sums;    // [rows][panels of a tile * 16]: of a slab
-  float* totals;  // the same for each tile of a group of panels: over the inputs so far
+  float* totals;  // [rows][panels of a tile * 16] for each tile of a group of panels
 
   HWY_INLINE bool Packed() const { return w->layout == Layout::panels; }
   HWY_INLINE const std::uint8_t* PackedAt(std::size_t panel, std::size_t k) const {
@@ -61,18 +60,8 @@ struct Share {
   }
 };
 
-// totals = sums of the first panel of inputs, then += those of each further one: y is written once,
-// since its rows are far apart in memory and meet in few sets of a cache.
-HWY_INLINE void AddSums(const float* HWY_RESTRICT sums, std::size_t count, bool first,
-                        float* HWY_RESTRICT totals) {
-  const FloatTag d;
-  for (std::size_t i = 0; i < count; i += kLanes) {
-    const FloatVec sum = hn::LoadU(d, sums + i);
-    hn::StoreU(first ? sum : hn::Add(hn::LoadU(d, totals + i), sum), d, totals + i);
-  }
-}
-
-// Writes totals[rows][panels * 16] to y from row `begin` on, as far as there are rows of w.
+// Writes totals[rows][panels * 16] to y from row `begin` on, as far as there are rows of w: once,
+// since rows of y are far apart in memory and meet in few sets of a cache.
 HWY_INLINE void WriteTotals(const Share& share, const float* totals, std::size_t panel,
                             std::size_t panels, std::size_t begin, std::size_t rows) {
   const std::size_t output = panel * panel_outputs;
@@ -87,37 +76,35 @@ HWY_INLINE void WriteTotals(const Share& share, const float* totals, std::size_t
 // The kernels of one kind of weights and activations, all static:
 //   kRowPanels    panels at a time for one row, else it is one
 //   kTileRows, kTilePanels   rows and panels of a tile of a slab
-//   kTileInputs   inputs that a tile walks before the next one, so that their weights, which serve
-//                 all rows, and its own x stay in a first-level cache of 32 KiB
-//   Direct<R>(share, panel, panels, begin, k, n, sums)   sums[panels][R][16] of n inputs at k for
-//                 that many panels and the tile of R rows at `begin`, from the packed units
-//                 themselves
+//   Direct<R>(share, panel, panels, begin, k, n, add, totals)   totals[panels][R][16] = the sums of
+//                 n inputs at k, or += them, for that many panels and the tile of R rows at
+//                 `begin`, from the packed units themselves
 //   Decode(share, panel, panels, k, n)   a Slab of that many panels
-//   Tile(slab, panels, rows, x, begin, k, n, from, to, sums)   sums[rows][panels * 16] of inputs
-//                 from..to of the n at k; added where from > 0
+//   Tile(slab, panels, rows, x, begin, k, n, add, totals)   totals[rows][panels * 16] = the sums of
+//                 n inputs at k, or += them
 
 template <class Reader>
 struct PlainKernels {
   static constexpr std::size_t kRowPanels = kStreams;
   static constexpr std::size_t kTileRows = kFloatTileRows;
   static constexpr std::size_t kTilePanels = kPlainTilePanels;
-  static constexpr std::size_t kTileInputs = 256 / kTilePanels;
 
   template <std::size_t R>
   static HWY_INLINE void Direct(const Share& share, std::size_t panel, std::size_t panels,
-                                std::size_t begin, std::size_t k, std::size_t n, float* sums) {
+                                std::size_t begin, std::size_t k, std::size_t n, bool add,
+                                float* totals) {
     const Units units = share.UnitsOf(panel, panels, k, n);
     const float* x = share.x->floats + share.x->Offset(k, begin, n);
     if constexpr (R == 1) {
       if (panels == kStreams) {
-        PlainTile<Reader, 1, kStreams, kPrefetchStreams>(units.at, units.panel_bytes, x, n, false,
-                                                         sums);
+        PlainTile<Reader, 1, kStreams, kPrefetchStreams>(units.at, units.panel_bytes, x, n, add,
+                                                         totals);
         return;
       }
     }
     for (std::size_t p = 0; p < panels; ++p) {
-      PlainTile<Reader, R, 1, true>(units.at + p * units.panel_bytes, 0, x, n, false,
-                                    sums + p * R * panel_outputs);
+      PlainTile<Reader, R, 1, true>(units.at + p * units.panel_bytes, 0, x, n, add,
+                                    totals + p * R * panel_outputs);
     }
   }
 
@@ -135,13 +122,12 @@ struct PlainKernels {
   }
 
   static HWY_INLINE void Tile(Slab slab, std::size_t panels, std::size_t rows, const Prepared& x,
-                              std::size_t begin, std::size_t k, std::size_t n, std::size_t from,
-                              std::size_t to, float* sums) {
+                              std::size_t begin, std::size_t k, std::size_t n, bool add,
+                              float* totals) {
     const std::make_index_sequence<kTileRows> counts;
     const Kernel kernel =
         panels == kTilePanels ? KernelFor<kTilePanels>(rows, counts) : KernelFor<1>(rows, counts);
-    kernel(slab.at + from * panel_outputs * sizeof(float), slab.panel_bytes,
-           x.floats + x.Offset(k, begin, n) + from * rows, to - from, from > 0, sums);
+    kernel(slab.at, slab.panel_bytes, x.floats + x.Offset(k, begin, n), n, add, totals);
   }
 
  private:
@@ -160,24 +146,24 @@ struct FloatBlockKernels {
   static constexpr std::size_t kRowPanels = kVectors <= 2 ? 2 : 1;
   static constexpr std::size_t kTileRows = kFloatTileRows;
   static constexpr std::size_t kTilePanels = 1;
-  static constexpr std::size_t kTileInputs = 256;
 
   template <std::size_t R>
   static HWY_INLINE void Direct(const Share& share, std::size_t panel, std::size_t panels,
-                                std::size_t begin, std::size_t k, std::size_t n, float* sums) {
+                                std::size_t begin, std::size_t k, std::size_t n, bool add,
+                                float* totals) {
     const Units units = share.UnitsOf(panel, panels, k, n);
     const float* x = share.x->floats + share.x->Offset(k, begin, n);
     const float* x_sums = share.x->sums + share.x->BlockOffset(k, begin, n);
     if constexpr (R == 1 && kRowPanels > 1) {
       if (panels == kRowPanels) {
-        PackedBlocksTile<Reader, 1, kRowPanels>(units.at, units.panel_bytes, n / 32, x, x_sums,
-                                                sums);
+        PackedBlocksTile<Reader, 1, kRowPanels>(units.at, units.panel_bytes, n / 32, x, x_sums, add,
+                                                totals);
         return;
       }
     }
     for (std::size_t p = 0; p < panels; ++p) {
-      PackedBlocksTile<Reader, R, 1>(units.at + p * units.panel_bytes, 0, n / 32, x, x_sums,
-                                     sums + p * R * panel_outputs);
+      PackedBlocksTile<Reader, R, 1>(units.at + p * units.panel_bytes, 0, n / 32, x, x_sums, add,
+                                     totals + p * R * panel_outputs);
     }
   }
 
@@ -189,12 +175,11 @@ struct FloatBlockKernels {
   }
 
   static HWY_INLINE void Tile(Slab slab, std::size_t, std::size_t rows, const Prepared& x,
-                              std::size_t begin, std::size_t k, std::size_t n, std::size_t from,
-                              std::size_t to, float* sums) {
+                              std::size_t begin, std::size_t k, std::size_t n, bool add,
+                              float* totals) {
     KernelFor(rows, std::make_index_sequence<kTileRows>())(
-        slab + from / 32 * kFloatBlock, (to - from) / 32,
-        x.floats + x.Offset(k, begin, n) + from * rows,
-        x.sums + x.BlockOffset(k, begin, n) + from / 32 * rows, from > 0, sums);
+        slab, n / 32, x.floats + x.Offset(k, begin, n), x.sums + x.BlockOffset(k, begin, n), add,
+        totals);
   }
 
  private:
@@ -215,14 +200,14 @@ struct ByteBlockKernels {
   static constexpr std::size_t kRowPanels = kStreams;
   static constexpr std::size_t kTileRows = kByteTileRows;
   static constexpr std::size_t kTilePanels = 1;
-  static constexpr std::size_t kTileInputs = sum_panel;
 
   template <std::size_t R>
   static HWY_INLINE void Direct(const Share& share, std::size_t panel, std::size_t panels,
-                                std::size_t begin, std::size_t k, std::size_t n, float* sums) {
+                                std::size_t begin, std::size_t k, std::size_t n, bool add,
+                                float* totals) {
     const Units units = share.UnitsOf(panel, panels, k, n);
     PackedBytesTile<Reader, R>(units.at, units.panel_bytes, panels, n / 32,
-                               share.x->Bytes(k, begin, n), sums);
+                               share.x->Bytes(k, begin, n), add, totals);
   }
 
   using Slab = const std::uint8_t*;
@@ -234,14 +219,14 @@ struct ByteBlockKernels {
   }
 
   static HWY_INLINE void Tile(Slab slab, std::size_t, std::size_t rows, const Prepared& x,
-                              std::size_t begin, std::size_t k, std::size_t n, std::size_t,
-                              std::size_t, float* sums) {
-    KernelFor(rows, std::make_index_sequence<kTileRows>())(slab, n / 32, x.Bytes(k, begin, n),
-                                                           sums);
+                              std::size_t begin, std::size_t k, std::size_t n, bool add,
+                              float* totals) {
+    KernelFor(rows, std::make_index_sequence<kTileRows>())(slab, n / 32, x.Bytes(k, begin, n), add,
+                                                           totals);
   }
 
  private:
-  using Kernel = void (*)(const std::uint8_t*, std::size_t, const ByteActivations&, float*);
+  using Kernel = void (*)(const std::uint8_t*, std::size_t, const ByteActivations&, bool, float*);
   template <std::size_t... R>
   static HWY_INLINE Kernel KernelFor(std::size_t rows, std::index_sequence<R...>) {
     static constexpr Kernel table[] = {&ByteSlabTile<Decoded, R + 1>...};
