@@ -42,20 +42,29 @@ HWY_NOINLINE void RunDirect(const Share& share, std::size_t panel, std::size_t p
     Kernels::template Direct<R>(share, panel, panels, begin, k, n, k > 0, share.totals);
   }
   for (std::size_t p = 0; p < panels; ++p)
-    WriteTotals(share, share.totals + p * kOfPanel, panel + p, 1, begin, R);
+    WriteTotals(share, share.totals + p * kOfPanel, panel + p * share.apart, 1, begin, R);
 }
 
-// Rows few enough for tiles that decode in registers.
+// Rows few enough for tiles that decode in registers. One row reads its share as streams, each
+// a part of its own from end to end, as prefetchers follow best: neighbouring panels, where each
+// stream leaps over the others at every end of a panel, read at 0.80 (q4_0, one thread) to 0.98
+// times that speed (AVX2, Zen 3; prefetching those starts made no difference).
 template <class Kernels, std::size_t... R>
 HWY_INLINE void RunFewRows(const Share& share, const RowTiles& tiles, std::index_sequence<R...>) {
   static constexpr void (*table[])(const Share&, std::size_t, std::size_t,
                                    std::size_t) = {&RunDirect<Kernels, R + 1>...};
-  const std::size_t step = share.x->rows == 1 ? Kernels::kRowPanels : 1;
-  for (std::size_t panel = share.first_panel; panel < share.last_panel; panel += step) {
-    const std::size_t panels = (std::min)(step, share.last_panel - panel);
+  std::size_t panel = share.first_panel;
+  if (share.x->rows == 1 && Kernels::kRowPanels > 1) {
+    Share streams = share;
+    streams.apart = (share.last_panel - panel) / Kernels::kRowPanels;
+    for (std::size_t i = 0; i < streams.apart; ++i)
+      RunDirect<Kernels, 1>(streams, panel + i, Kernels::kRowPanels, 0);
+    panel += Kernels::kRowPanels * streams.apart;
+  }
+  for (; panel < share.last_panel; ++panel) {
     for (std::size_t tile = 0; tile < tiles.count; ++tile) {
       const std::size_t begin = tiles.Begin(tile);
-      table[tiles.Begin(tile + 1) - begin - 1](share, panel, panels, begin);
+      table[tiles.Begin(tile + 1) - begin - 1](share, panel, 1, begin);
     }
   }
 }

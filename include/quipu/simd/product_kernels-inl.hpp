@@ -24,10 +24,10 @@ namespace quipu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Packed units of neighbouring panels.
+// Packed units of panels that are worked on together.
 struct Units {
   const std::uint8_t* at;
-  std::size_t panel_bytes;  // from panel to panel
+  std::size_t panel_bytes;  // from one to the next
 };
 
 // A range of panels of one product, with the worker's scratch.
@@ -37,9 +37,10 @@ struct Share {
   std::size_t y_stride;
   std::size_t first_panel, last_panel;
   const Prepared* x;
-  float* slab;    // a decoded slab
-  float* room;    // packed units of weights that are not packed
-  float* totals;  // [rows][panels of a tile * 16] for each tile of a group of panels
+  float* slab;            // a decoded slab
+  float* room;            // packed units of weights that are not packed
+  float* totals;          // [rows][panels of a tile * 16] for each tile of a group of panels
+  std::size_t apart = 1;  // from a panel to the next of those worked on together
 
   HWY_INLINE bool Packed() const { return w->layout == Layout::panels; }
   HWY_INLINE const std::uint8_t* PackedAt(std::size_t panel, std::size_t k) const {
@@ -50,11 +51,11 @@ struct Share {
   // The packed units of n inputs at k of at most four panels: where they are, or packed now.
   HWY_INLINE Units UnitsOf(std::size_t panel, std::size_t panels, std::size_t k,
                            std::size_t n) const {
-    if (Packed()) return {PackedAt(panel, k), w->row_stride};
+    if (Packed()) return {PackedAt(panel, k), apart * w->row_stride};
     constexpr std::size_t most = sum_panel * panel_outputs * sizeof(float);
     auto* to = reinterpret_cast<std::uint8_t*>(room);
     for (std::size_t p = 0; p < panels; ++p) {
-      detail::pack_panel_slice(*w, panel + p, k, k + n, to + p * most);
+      detail::pack_panel_slice(*w, panel + p * apart, k, k + n, to + p * most);
     }
     return {to, most};
   }
@@ -74,11 +75,11 @@ HWY_INLINE void WriteTotals(const Share& share, const float* totals, std::size_t
 }
 
 // The kernels of one kind of weights and activations, all static:
-//   kRowPanels    panels at a time for one row, else it is one
+//   kRowPanels    panels at a time for one row: streams of weights
 //   kTileRows, kTilePanels   rows and panels of a tile of a slab
 //   Direct<R>(share, panel, panels, begin, k, n, add, totals)   totals[panels][R][16] = the sums of
-//                 n inputs at k, or += them, for that many panels and the tile of R rows at
-//                 `begin`, from the packed units themselves
+//                 n inputs at k, or += them, for one panel, or kRowPanels of them if R is 1,
+//                 and the tile of R rows at `begin`, from the packed units themselves
 //   Decode(share, panel, panels, k, n)   a Slab of that many panels
 //   Tile(slab, panels, rows, x, begin, k, n, add, totals)   totals[rows][panels * 16] = the sums of
 //                 n inputs at k, or += them
