@@ -55,7 +55,8 @@ struct Share {
     constexpr std::size_t most = sum_panel * panel_outputs * sizeof(float);
     auto* to = reinterpret_cast<std::uint8_t*>(room);
     for (std::size_t p = 0; p < panels; ++p) {
-      detail::pack_panel_slice(*w, panel + p * apart, k, k + n, to + p * most);
+      detail::pack_panel_slice(*w, panel + p * apart, k, k + n, to + p * most,
+                               detail::PackTo::caches);
     }
     return {to, most};
   }
