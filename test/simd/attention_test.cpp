@@ -388,7 +388,7 @@ TEST(Attention, TracedProbabilities) {
 }
 
 static_assert(quipu::attention_scratch_floats(128, 4096, 2) ==
-              2 * 24 * ((4096 + 16) + 8 * 128 + 16));
+              2 * 24 * ((4096 + 16) + 7 * 128 + 16));
 
 }  // namespace attention_test
 #endif

@@ -41,12 +41,6 @@ inline constexpr std::size_t kNearPositions = 32;
 // than they bring.
 inline constexpr std::size_t kShareOutPositions = 2048;
 
-// x = x / divisor, the bf16 mode rounding before and after.
-inline void ScaleScores(float* x, std::size_t n, float divisor, NumericMode mode) {
-  if (mode == NumericMode::bf16) RoundToBf16(x, n);
-  DivideRow(x, n, divisor, mode);
-}
-
 // One call's attention, cut into tiles.
 class AttentionTiles {
  public:
@@ -123,16 +117,15 @@ class AttentionTiles {
   // First step: scaled scores of a block, and the largest of each row.
   void Scores(const Tile& tile, std::size_t scratch_row, std::size_t block) const {
     if (tile.head.element == ElementType::bf16) {
-      RawScores<std::uint16_t>(tile, scratch_row, block);
+      ScaledScores<std::uint16_t>(tile, scratch_row, block);
     } else {
-      RawScores<float>(tile, scratch_row, block);
+      ScaledScores<float>(tile, scratch_row, block);
     }
     for (std::size_t r = 0; r < tile.count; ++r) {
       const std::size_t n = VisibleInBlock(tile, r, block);
       if (n == 0) continue;
-      float* scores = RowScores(scratch_row + r) + block * sum_panel;
-      ScaleScores(scores, n, divisor_, call_.mode);
-      BlockLargest(scratch_row + r)[block] = Largest(scores, n);
+      BlockLargest(scratch_row + r)[block] =
+          Largest(RowScores(scratch_row + r) + block * sum_panel, n);
     }
   }
 
@@ -167,15 +160,14 @@ class AttentionTiles {
     }
   }
 
-  // Last step, once all blocks have had the third: the results of the blocks added in order.
+  // Last step, once all blocks have had the third: the results of later blocks added in order.
   void Finish(const Tile& tile, std::size_t scratch_row) const {
     for (std::size_t r = 0; r < tile.count; ++r) {
       const std::size_t visible = Visible(tile, r);
-      const float* results = BlockResults(scratch_row + r);
-      float* out = call_.out + Row(tile, r) * call_.out_stride + Head(tile, r) * head_dim_;
-      std::copy(results, results + head_dim_, out);
+      float* out = Out(tile, r);
       for (std::size_t b = 1; b < ceil_div(visible, sum_panel); ++b) {
-        for (std::size_t i = 0; i < head_dim_; ++i) out[i] += results[b * head_dim_ + i];
+        const float* result = BlockResult(tile, r, scratch_row + r, b);
+        for (std::size_t i = 0; i < head_dim_; ++i) out[i] += result[i];
       }
       if (call_.mode == NumericMode::bf16) RoundToBf16(out, head_dim_);
       for (float* probs : {call_.probs, call_.probs_before_rounding}) {
@@ -207,14 +199,22 @@ class AttentionTiles {
     return visible <= begin ? 0 : (std::min)(visible - begin, sum_panel);
   }
 
+  float* Out(const Tile& tile, std::size_t r) const {
+    return call_.out + Row(tile, r) * call_.out_stride + Head(tile, r) * head_dim_;
+  }
   float* RowScores(std::size_t scratch_row) const {
     return call_.scratch + scratch_row * row_floats_;
   }
-  float* BlockResults(std::size_t scratch_row) const {
+  float* LaterResults(std::size_t scratch_row) const {
     return RowScores(scratch_row) + detail::attention_score_stride(longest_);
   }
+  // Where the weighted values of a block are added up: those of the first block in the output.
+  float* BlockResult(const Tile& tile, std::size_t r, std::size_t scratch_row,
+                     std::size_t block) const {
+    return block == 0 ? Out(tile, r) : LaterResults(scratch_row) + (block - 1) * head_dim_;
+  }
   float* BlockLargest(std::size_t scratch_row) const {
-    return BlockResults(scratch_row) + round_up(Blocks() * head_dim_, 16);
+    return LaterResults(scratch_row) + round_up((Blocks() - 1) * head_dim_, 16);
   }
   float* BlockSums(std::size_t scratch_row) const { return BlockLargest(scratch_row) + Blocks(); }
   float* TracedRow(const Tile& tile, std::size_t r, float* probs) const {
@@ -223,7 +223,7 @@ class AttentionTiles {
   }
 
   template <class Element>
-  void RawScores(const Tile& tile, std::size_t scratch_row, std::size_t block) const {
+  void ScaledScores(const Tile& tile, std::size_t scratch_row, std::size_t block) const {
     const float* q[kRows];
     float* scores[kRows];
     for (std::size_t r = 0; r < tile.count; ++r) {
@@ -237,8 +237,8 @@ class AttentionTiles {
     const std::size_t step = tile.count <= kTileRows ? sum_panel : kNearPositions;
     for (std::size_t p = begin; p < end; p += step) {
       for (std::size_t r = 0; r < tile.count; r += kTileRows) {
-        ScoreSomeRows((std::min)(kTileRows, tile.count - r), q + r, head_dim_, keys, p,
-                      (std::min)(p + step, end), scores + r);
+        ScoreSomeRows((std::min)(kTileRows, tile.count - r), r == 0, q + r, head_dim_, keys, p,
+                      (std::min)(p + step, end), scores + r, {divisor_, call_.mode});
       }
     }
   }
@@ -248,7 +248,7 @@ class AttentionTiles {
     const float* weights[kRows];
     float* results[kRows];
     for (std::size_t r = 0; r < tile.count; ++r) {
-      results[r] = BlockResults(scratch_row + r) + block * head_dim_;
+      results[r] = BlockResult(tile, r, scratch_row + r, block);
       std::fill(results[r], results[r] + head_dim_, 0.0f);
     }
     const auto* values = reinterpret_cast<const Element*>(tile.head.values);
@@ -260,15 +260,23 @@ class AttentionTiles {
       const std::size_t count = (std::min)(kNearPositions, common - p);
       for (std::size_t r = 0; r < tile.count; ++r) weights[r] = RowScores(scratch_row + r) + p;
       for (std::size_t r = 0; r < tile.count; r += kTileRows) {
-        WeighSomeRows((std::min)(kTileRows, tile.count - r), weights + r, values + p * head_dim_,
-                      head_dim_, count, results + r);
+        WeighSomeRows((std::min)(kTileRows, tile.count - r), r == 0, weights + r,
+                      values + p * head_dim_, head_dim_, count, results + r);
       }
     }
-    for (std::size_t r = 0; r < tile.count; ++r) {
+    for (std::size_t r = 0; r < tile.count;) {
+      // Heads of one token see the same.
+      std::size_t same = r + 1;
+      while (same < tile.count && same - r < kTileRows && Token(tile, same) == Token(tile, r)) {
+        ++same;
+      }
       const std::size_t own = begin + VisibleInBlock(tile, r, block);
-      if (own <= common) continue;
-      const float* weight = RowScores(scratch_row + r) + common;
-      WeighRows<1>(&weight, values + common * head_dim_, head_dim_, own - common, results + r);
+      if (own > common) {
+        for (std::size_t i = r; i < same; ++i) weights[i] = RowScores(scratch_row + i) + common;
+        WeighSomeRows(same - r, true, weights + r, values + common * head_dim_, head_dim_,
+                      own - common, results + r);
+      }
+      r = same;
     }
   }
 

@@ -54,11 +54,12 @@ constexpr std::size_t attention_score_stride(std::size_t positions) {
   return round_up(positions, kv_block, "scores") + 16;
 }
 
-/// Scratch floats of one row: scores, the result of each block of positions, its largest score and
-/// its sum.
+/// Scratch floats of one row: scores, the result of each block of positions but the first, and of
+/// each its largest score and its sum.
 constexpr std::size_t attention_row_floats(std::size_t head_dim, std::size_t positions) {
   const std::size_t blocks = ceil_div(positions, sum_panel);
-  const std::size_t results = round_up(checked_mul(blocks, head_dim, "scratch"), 16, "scratch");
+  const std::size_t later = blocks == 0 ? 0 : blocks - 1;
+  const std::size_t results = round_up(checked_mul(later, head_dim, "scratch"), 16, "scratch");
   return checked_add(checked_add(attention_score_stride(positions), results, "scratch"),
                      round_up(checked_mul(blocks, 2, "scratch"), 16, "scratch"), "scratch");
 }

@@ -13,11 +13,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "quipu/runtime/kv_cache.hpp"
+#include "quipu/runtime/numeric_mode.hpp"
 #include "quipu/simd/attention.hpp"
 #include "quipu/simd/compat-inl.hpp"
 #include "quipu/simd/round-inl.hpp"
@@ -40,26 +42,57 @@ inline constexpr std::size_t kTileRows = 6;
 static_assert(detail::attention_tile_rows % kTileRows == 0);
 using LaneVec = hn::Vec<LaneTag>;
 
-// acc[r] += rows[r][i] * (a, b) for a tile of rows.
-template <std::size_t kRows>
-HWY_INLINE void AddToTile(const float* const (&rows)[kRows], std::size_t i, LaneVec a, LaneVec b,
-                          LaneVec (&acc)[kRows][2]) {
+// acc[r] += rows[r][i + j] * (two vectors of keys or values of j) for j < kInputs in order; those
+// of j stand at a + j * stride and b + j * stride.
+template <std::size_t kInputs, std::size_t kRows, class Element>
+HWY_INLINE void AddToTile(const float* const (&rows)[kRows], std::size_t i, const Element* a,
+                          const Element* b, std::size_t stride, LaneVec (&acc)[kRows][2]) {
+  const LaneTag d;
   QUIPU_UNROLL
-  for (std::size_t r = 0; r < kRows; ++r) {
-    const auto x = hn::Set(LaneTag(), rows[r][i]);
-    acc[r][0] = hn::MulAdd(x, a, acc[r][0]);
-    acc[r][1] = hn::MulAdd(x, b, acc[r][1]);
+  for (std::size_t j = 0; j < kInputs; ++j) {
+    LaneVec first = LoadFloats(d, a + j * stride);
+    LaneVec second = LoadFloats(d, b + j * stride);
+    PinRegister(first);
+    PinRegister(second);
+    QUIPU_UNROLL
+    for (std::size_t r = 0; r < kRows; ++r) {
+      const LaneVec x = hn::Set(d, rows[r][i + j]);
+      AddProduct(acc[r][0], first, x);
+      AddProduct(acc[r][1], second, x);
+    }
   }
 }
+
+// Fetches kCount places, `stride` elements apart, if asked to.
+template <std::size_t kCount, bool kFetch, class Element>
+HWY_INLINE void FetchEvery(const Element* first, std::size_t stride) {
+  QUIPU_UNROLL
+  for (std::size_t i = 0; kFetch && i < kCount; ++i) hwy::Prefetch(first + i * stride);
+}
+
+// What becomes of a sum of products: it is divided by `divisor`, the bf16 mode rounding before and
+// after. In the tile, where the next one's multiply-adds hide the divisions.
+struct ScoreScaling {
+  float divisor;
+  NumericMode mode;
+
+  HWY_INLINE LaneVec operator()(LaneVec score) const {
+    const LaneTag d;
+    const bool round = mode == NumericMode::bf16;
+    const LaneVec scaled = hn::Div(round ? RoundBf16(d, score) : score, hn::Set(d, divisor));
+    return round ? RoundBf16(d, scaled) : scaled;
+  }
+};
 
 // Scores of kRows queries against two vectors of positions, whose first feature stands at k0 and
 // k1, the next ones 16 elements on. One accumulator per row and position. Fetches what stands
 // `ahead` elements on: the next tile.
-template <std::size_t kRows, class Element>
+template <std::size_t kRows, bool kFetch, class Element>
 HWY_INLINE void ScoreTile(const float* const* queries, std::size_t head_dim, const Element* k0,
                           const Element* k1, float* const* out, std::size_t offset0,
-                          std::size_t offset1, std::size_t ahead) {
+                          std::size_t offset1, std::size_t ahead, ScoreScaling scaling) {
   const LaneTag d;
+  constexpr bool kApart = hn::MaxLanes(LaneTag()) >= kv_block;  // k1 stands in another block
   const float* q[kRows];
   LaneVec acc[kRows][2];
   QUIPU_UNROLL
@@ -67,23 +100,32 @@ HWY_INLINE void ScoreTile(const float* const* queries, std::size_t head_dim, con
     q[r] = queries[r];
     acc[r][0] = acc[r][1] = hn::Zero(d);
   }
-  for (std::size_t i = 0; i < head_dim; ++i) {
-    hwy::Prefetch(k0 + i * kv_block + ahead);
-    if constexpr (hn::MaxLanes(LaneTag()) >= kv_block) hwy::Prefetch(k1 + i * kv_block + ahead);
-    AddToTile(q, i, LoadFloats(d, k0 + i * kv_block), LoadFloats(d, k1 + i * kv_block), acc);
+  std::size_t i = 0;
+  for (; i + kTileUnroll <= head_dim; i += kTileUnroll) {
+    FetchEvery<kTileUnroll, kFetch>(k0 + ahead, kv_block);
+    FetchEvery<kTileUnroll, kFetch && kApart>(k1 + ahead, kv_block);
+    AddToTile<kTileUnroll>(q, i, k0, k1, kv_block, acc);
+    k0 += kTileUnroll * kv_block;
+    k1 += kTileUnroll * kv_block;
+  }
+  for (; i < head_dim; ++i, k0 += kv_block, k1 += kv_block) {
+    FetchEvery<1, kFetch>(k0 + ahead, kv_block);
+    FetchEvery<1, kFetch && kApart>(k1 + ahead, kv_block);
+    AddToTile<1>(q, i, k0, k1, kv_block, acc);
   }
   QUIPU_UNROLL
   for (std::size_t r = 0; r < kRows; ++r) {
-    hn::StoreU(acc[r][0], d, out[r] + offset0);
-    hn::StoreU(acc[r][1], d, out[r] + offset1);
+    hn::StoreU(scaling(acc[r][0]), d, out[r] + offset0);
+    hn::StoreU(scaling(acc[r][1]), d, out[r] + offset1);
   }
 }
 
 // Scores of kRows queries against the positions [begin, end), begin a multiple of 16; writes whole
 // vectors, at most to the end of the last block of 16: what is past `end` nobody reads.
-template <std::size_t kRows, class Element>
+template <std::size_t kRows, bool kFetch, class Element>
 HWY_NOINLINE void ScoreRows(const float* const* q, std::size_t head_dim, const Element* keys,
-                            std::size_t begin, std::size_t end, float* const* out) {
+                            std::size_t begin, std::size_t end, float* const* out,
+                            ScoreScaling scaling) {
   const std::size_t lanes = hn::Lanes(LaneTag());
   const auto at = [keys, head_dim](std::size_t position) HWY_ATTR {
     return keys + position / kv_block * kv_block * head_dim + position % kv_block;
@@ -91,14 +133,15 @@ HWY_NOINLINE void ScoreRows(const float* const* q, std::size_t head_dim, const E
   for (std::size_t p = begin; p < end; p += 2 * lanes) {
     // With 16 lanes the last block may have no neighbour: it is computed twice then.
     const std::size_t second = p + lanes < end ? p + lanes : p;
-    ScoreTile<kRows>(q, head_dim, at(p), at(second), out, p, second, 2 * lanes * head_dim);
+    ScoreTile<kRows, kFetch>(q, head_dim, at(p), at(second), out, p, second, 2 * lanes * head_dim,
+                             scaling);
   }
 }
 
 // sums[r][feature .. two vectors on) += weights[r][j] * values[j][...] for j in order, kRows rows.
 // Two vectors of every position is a way through memory that no prefetcher follows: each step
 // fetches from `ahead` on what the same number of steps will need of the positions after these.
-template <std::size_t kRows, class Element>
+template <std::size_t kRows, bool kFetch, class Element>
 HWY_INLINE void WeighTile(const float* const* weights, const Element* values, std::size_t head_dim,
                           std::size_t count, float* const* sums, std::size_t feature,
                           const Element* ahead) {
@@ -113,9 +156,16 @@ HWY_INLINE void WeighTile(const float* const* weights, const Element* values, st
     acc[r][1] = hn::LoadU(d, sums[r] + feature + lanes);
   }
   values += feature;
-  for (std::size_t j = 0; j < count; ++j, values += head_dim, ahead += 2 * lanes) {
-    hwy::Prefetch(ahead);
-    AddToTile(w, j, LoadFloats(d, values), LoadFloats(d, values + lanes), acc);
+  std::size_t j = 0;
+  for (; j + kTileUnroll <= count; j += kTileUnroll) {
+    FetchEvery<kTileUnroll, kFetch>(ahead, 2 * lanes);
+    AddToTile<kTileUnroll>(w, j, values, values + lanes, head_dim, acc);
+    values += kTileUnroll * head_dim;
+    ahead += kTileUnroll * 2 * lanes;
+  }
+  for (; j < count; ++j, values += head_dim, ahead += 2 * lanes) {
+    FetchEvery<1, kFetch>(ahead, 2 * lanes);
+    AddToTile<1>(w, j, values, values + lanes, head_dim, acc);
   }
   QUIPU_UNROLL
   for (std::size_t r = 0; r < kRows; ++r) {
@@ -137,7 +187,7 @@ HWY_INLINE void WeighVector(D d, const float* weights, const Element* values, st
 
 // Adds weights[r][j] * values[j] of `count` positions to sums[r][0 .. head_dim), kRows rows, each
 // feature in order of j. Features that do not fill a vector go by pairs: head_dim is even.
-template <std::size_t kRows, class Element>
+template <std::size_t kRows, bool kFetch, class Element>
 HWY_NOINLINE void WeighRows(const float* const* weights, const Element* values,
                             std::size_t head_dim, std::size_t count, float* const* sums) {
   const LaneTag d;
@@ -145,8 +195,8 @@ HWY_NOINLINE void WeighRows(const float* const* weights, const Element* values,
   const std::size_t lanes = hn::Lanes(d);
   std::size_t whole = 0;
   for (; whole + 2 * lanes <= head_dim; whole += 2 * lanes) {
-    WeighTile<kRows>(weights, values, head_dim, count, sums, whole,
-                     values + count * (head_dim + whole));
+    WeighTile<kRows, kFetch>(weights, values, head_dim, count, sums, whole,
+                             values + count * (head_dim + whole));
   }
   for (std::size_t r = 0; whole < head_dim && r < kRows; ++r) {
     std::size_t i = whole;
@@ -159,35 +209,43 @@ HWY_NOINLINE void WeighRows(const float* const* weights, const Element* values,
   }
 }
 
-// The row counts 1..kTileRows as run-time values.
+// The row counts 1..kTileRows as run-time values. Whole tiles after the first of several that read
+// the same keys or values do not fetch: it is done.
 template <class Element>
 using ScoreKernel = void (*)(const float* const*, std::size_t, const Element*, std::size_t,
-                             std::size_t, float* const*);
+                             std::size_t, float* const*, ScoreScaling);
 template <class Element, std::size_t... R>
 HWY_INLINE ScoreKernel<Element> ScoreKernelFor(std::size_t rows, std::index_sequence<R...>) {
-  static constexpr ScoreKernel<Element> table[] = {&ScoreRows<R + 1, Element>...};
+  static constexpr ScoreKernel<Element> table[] = {&ScoreRows<R + 1, true, Element>...};
   return table[rows - 1];
 }
 template <class Element>
-HWY_INLINE void ScoreSomeRows(std::size_t rows, const float* const* q, std::size_t head_dim,
-                              const Element* keys, std::size_t begin, std::size_t end,
-                              float* const* out) {
-  ScoreKernelFor<Element>(rows, std::make_index_sequence<kTileRows>())(q, head_dim, keys, begin,
-                                                                       end, out);
+HWY_INLINE void ScoreSomeRows(std::size_t rows, bool fetch, const float* const* q,
+                              std::size_t head_dim, const Element* keys, std::size_t begin,
+                              std::size_t end, float* const* out, ScoreScaling scaling) {
+  const ScoreKernel<Element> kernel =
+      rows == kTileRows && !fetch
+          ? &ScoreRows<kTileRows, false, Element>
+          : ScoreKernelFor<Element>(rows, std::make_index_sequence<kTileRows>());
+  kernel(q, head_dim, keys, begin, end, out, scaling);
 }
 template <class Element>
 using WeighKernel = void (*)(const float* const*, const Element*, std::size_t, std::size_t,
                              float* const*);
 template <class Element, std::size_t... R>
 HWY_INLINE WeighKernel<Element> WeighKernelFor(std::size_t rows, std::index_sequence<R...>) {
-  static constexpr WeighKernel<Element> table[] = {&WeighRows<R + 1, Element>...};
+  static constexpr WeighKernel<Element> table[] = {&WeighRows<R + 1, true, Element>...};
   return table[rows - 1];
 }
 template <class Element>
-HWY_INLINE void WeighSomeRows(std::size_t rows, const float* const* weights, const Element* values,
-                              std::size_t head_dim, std::size_t count, float* const* sums) {
-  WeighKernelFor<Element>(rows, std::make_index_sequence<kTileRows>())(weights, values, head_dim,
-                                                                       count, sums);
+HWY_INLINE void WeighSomeRows(std::size_t rows, bool fetch, const float* const* weights,
+                              const Element* values, std::size_t head_dim, std::size_t count,
+                              float* const* sums) {
+  const WeighKernel<Element> kernel =
+      rows == kTileRows && !fetch
+          ? &WeighRows<kTileRows, false, Element>
+          : WeighKernelFor<Element>(rows, std::make_index_sequence<kTileRows>());
+  kernel(weights, values, head_dim, count, sums);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -34,11 +34,6 @@ inline constexpr std::size_t kFloatTileRows = kVectors == 1   ? 12
                                                               : 1;
 inline constexpr std::size_t kPlainTilePanels = kVectors == 1 ? 2 : 1;
 
-// Inputs of a turn of the tile's loop: a core shared with another thread gets half of the fetches
-// of instructions, and the loop of one input needs more (AVX2, Zen 3: 0.83 to 0.89 of the rate of
-// multiply-adds, 0.89 to 0.92 by fours, 0.90 to 0.92 by eights; alone, 0.98 all).
-inline constexpr std::size_t kTileUnroll = 4;
-
 // Chains of dependent additions that keep two FMA units of latency 4 busy.
 inline constexpr std::size_t kChains = 8;
 
