@@ -33,10 +33,6 @@ namespace quipu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Positions whose keys or values (16 KB of float32 with 128 features) stay in the first-level cache
-// while all rows of a tile use them. A multiple of 16 that divides a block.
-inline constexpr std::size_t kNearPositions = 32;
-
 // From this context on, blocks of one tile may be shared out: below it four more regions cost more
 // than they bring.
 inline constexpr std::size_t kShareOutPositions = 2048;
@@ -248,6 +244,7 @@ class AttentionTiles {
     const float* weights[kRows];
     float* results[kRows];
     for (std::size_t r = 0; r < tile.count; ++r) {
+      weights[r] = RowScores(scratch_row + r);
       results[r] = BlockResult(tile, r, scratch_row + r, block);
       std::fill(results[r], results[r] + head_dim_, 0.0f);
     }
@@ -257,11 +254,9 @@ class AttentionTiles {
     // What all rows see goes by tiles; the few positions that only later rows see row by row.
     const std::size_t common = (std::max)(begin, (std::min)(end, Visible(tile, 0)));
     for (std::size_t p = begin; p < common; p += kNearPositions) {
-      const std::size_t count = (std::min)(kNearPositions, common - p);
-      for (std::size_t r = 0; r < tile.count; ++r) weights[r] = RowScores(scratch_row + r) + p;
       for (std::size_t r = 0; r < tile.count; r += kTileRows) {
-        WeighSomeRows((std::min)(kTileRows, tile.count - r), r == 0, weights + r,
-                      values + p * head_dim_, head_dim_, count, results + r);
+        WeighSomeRows((std::min)(kTileRows, tile.count - r), r == 0, weights + r, head_dim_, values,
+                      p, (std::min)(p + kNearPositions, common), results + r);
       }
     }
     for (std::size_t r = 0; r < tile.count;) {
@@ -272,9 +267,7 @@ class AttentionTiles {
       }
       const std::size_t own = begin + VisibleInBlock(tile, r, block);
       if (own > common) {
-        for (std::size_t i = r; i < same; ++i) weights[i] = RowScores(scratch_row + i) + common;
-        WeighSomeRows(same - r, true, weights + r, values + common * head_dim_, head_dim_,
-                      own - common, results + r);
+        WeighSomeRows(same - r, true, weights + r, head_dim_, values, common, own, results + r);
       }
       r = same;
     }
