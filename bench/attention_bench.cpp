@@ -1,4 +1,4 @@
-// Attention and cache writes at the shapes of llama3_1_8b and smollm2_135m.
+// Attention at the shapes of llama3_1_8b and smollm2_135m.
 //
 // Arguments: context (positions seen by the last token), tokens (1: decode), threads, cache element
 // (0: f32, 1: bf16). GB/s counts keys and values of the context once per call, GFLOP/s two products
@@ -132,19 +132,6 @@ void attention(benchmark::State& state, const Model& m) {
   state.counters["% of ceiling"] = rate(100 * share);
 }
 
-void append(benchmark::State& state, const Model& m) {
-  const auto tokens = std::size_t(state.range(0));
-  const auto element = state.range(1) == 0 ? quipu::ElementType::f32 : quipu::ElementType::bf16;
-  Data data(m, tokens, tokens, 1, element);
-  for (auto _ : state) {
-    HWY_DYNAMIC_DISPATCH(Append)
-    (data.cache, 0, {0, 0, tokens, 0}, data.k.data(), data.v.data(), m.kv_heads * m.head_dim);
-    benchmark::ClobberMemory();
-  }
-  state.counters["GB/s"] = benchmark::Counter(
-      double(state.iterations()) * double(data.cache.bytes()) * 1e-9, benchmark::Counter::kIsRate);
-}
-
 void arguments(benchmark::internal::Benchmark* b) {
   b->ArgNames({"context", "tokens", "threads", "bf16"})->UseRealTime()->MinWarmUpTime(0.05);
   for (const long threads : {1, 2}) {
@@ -158,14 +145,6 @@ void arguments(benchmark::internal::Benchmark* b) {
 }
 BENCHMARK_CAPTURE(attention, llama3_1_8b, kLlama)->Apply(arguments);
 BENCHMARK_CAPTURE(attention, smollm2_135m, kSmollm)->Apply(arguments);
-BENCHMARK_CAPTURE(append, llama3_1_8b, kLlama)
-    ->ArgNames({"tokens", "bf16"})
-    ->ArgsProduct({{1, 512}, {0, 1}})
-    ->UseRealTime();
-BENCHMARK_CAPTURE(append, smollm2_135m, kSmollm)
-    ->ArgNames({"tokens", "bf16"})
-    ->ArgsProduct({{1, 512}, {0, 1}})
-    ->UseRealTime();
 
 }  // namespace attention_bench
 #endif

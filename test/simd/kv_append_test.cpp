@@ -24,9 +24,14 @@ namespace kv_append_test {
 HWY_EXPORT(Append);
 using quipu::ElementType;
 
-TEST(KvAppend, EveryElementInItsPlaceAndNothingElse) {
-  const quipu::KvCacheShape shape{2, 2, 3, 12, 50, ElementType::f32};
-  const std::size_t stride = 3 * 12 + 2;
+// Heads without whole vectors, of whole steps of a transposition, and of some steps and a rest.
+class KvAppend : public testing::TestWithParam<std::size_t> {};
+INSTANTIATE_TEST_SUITE_P(HeadDims, KvAppend, testing::Values(12, 44, 64));
+
+TEST_P(KvAppend, EveryElementInItsPlaceAndNothingElse) {
+  const std::size_t head_dim = GetParam();
+  const quipu::KvCacheShape shape{2, 2, 3, head_dim, 50, ElementType::f32};
+  const std::size_t stride = 3 * head_dim + 2;
   const std::vector<float> k = quipu_test::random_floats(60 * stride, 1);
   const std::vector<float> v = quipu_test::random_floats(60 * stride, 2);
   // Chunks that begin and end inside, at and across blocks of 16, the last one at the capacity.
@@ -46,8 +51,8 @@ TEST(KvAppend, EveryElementInItsPlaceAndNothingElse) {
           written[chunk.cache_row][chunk.start + t] = true;
           for (std::size_t h = 0; h < 3; ++h) {
             const quipu::KvHeadView head = cache.head(chunk.cache_row, 1, h);
-            for (std::size_t d = 0; d < 12; ++d) {
-              const std::size_t from = (chunk.first_row + t) * stride + h * 12 + d;
+            for (std::size_t d = 0; d < head_dim; ++d) {
+              const std::size_t from = (chunk.first_row + t) * stride + h * head_dim + d;
               const bool round = element == ElementType::bf16;
               ASSERT_EQ(head.key(chunk.start + t, d),
                         round ? quipu_test::nearest_bf16(k[from]) : k[from]);
@@ -62,7 +67,7 @@ TEST(KvAppend, EveryElementInItsPlaceAndNothingElse) {
           for (std::size_t h = 0; h < 3; ++h) {
             for (std::size_t p = 0; p < 50; ++p) {
               if (layer == 1 && written[row][p]) continue;
-              for (std::size_t d = 0; d < 12; ++d) {
+              for (std::size_t d = 0; d < head_dim; ++d) {
                 ASSERT_EQ(cache.head(row, layer, h).key(p, d), 0.0f);
                 ASSERT_EQ(cache.head(row, layer, h).value(p, d), 0.0f);
               }

@@ -35,7 +35,7 @@ std::vector<float> norm(const std::vector<float>& x, const std::vector<float>& w
 TEST(RmsNorm, Float32AgainstDouble) {
   for (const std::size_t n : {2u, 12u, 16u, 17u, 63u, 64u, 288u, 576u, 4096u}) {
     SCOPED_TRACE(n);
-    const std::size_t rows = 3;
+    const std::size_t rows = 7;  // pairs with and without another pair to come, and a single row
     const std::vector<float> x = quipu_test::random_floats(rows * n, unsigned(n), 3.0f);
     const std::vector<float> weight = quipu_test::random_floats(n, 7);
     const float eps = 1e-5f;
@@ -117,15 +117,26 @@ TEST(RmsNorm, EpsilonMatters) {
   });
 }
 
-TEST(RmsNorm, InPlaceIsTheSame) {
-  const std::vector<float> x = quipu_test::random_floats(2 * 37, 9);
-  const std::vector<float> weight = quipu_test::random_floats(37, 8);
-  quipu_test::for_each_target([&](std::int64_t) {
-    std::vector<float> y = x;
-    HWY_DYNAMIC_DISPATCH(Norm)
-    (y.data(), weight.data(), 1e-5f, 37, 2, y.data(), NumericMode::f32);
-    EXPECT_EQ(y, norm(x, weight, 1e-5f, NumericMode::f32));
-  });
+TEST(RmsNorm, RowsAloneTogetherAndInPlaceAreTheSame) {
+  for (const std::size_t n : {37u, 64u}) {
+    const std::vector<float> weight = quipu_test::random_floats(n, 8);
+    for (std::size_t rows = 1; rows < 8; ++rows) {
+      const std::vector<float> x = quipu_test::random_floats(rows * n, 9);
+      quipu_test::for_each_target([&](std::int64_t) {
+        for (const NumericMode mode : {NumericMode::f32, NumericMode::bf16}) {
+          std::vector<float> alone = x;
+          for (std::size_t row = 0; row < rows; ++row) {
+            float* y = alone.data() + row * n;
+            HWY_DYNAMIC_DISPATCH(Norm)(x.data() + row * n, weight.data(), 1e-5f, n, 1, y, mode);
+          }
+          EXPECT_EQ(norm(x, weight, 1e-5f, mode), alone);
+          std::vector<float> y = x;
+          HWY_DYNAMIC_DISPATCH(Norm)(y.data(), weight.data(), 1e-5f, n, rows, y.data(), mode);
+          EXPECT_EQ(y, alone);
+        }
+      });
+    }
+  }
 }
 
 }  // namespace rms_norm_test

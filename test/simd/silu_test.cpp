@@ -72,5 +72,26 @@ TEST(SiluGate, Bf16RoundsSiluAndProduct) {
   });
 }
 
+TEST(SiluGate, EveryLengthAndInPlaceIsTheSame) {
+  const std::vector<float> w1 = quipu_test::random_floats(150, 1, 20.0f);
+  const std::vector<float> w3 = quipu_test::random_floats(150, 2);
+  quipu_test::for_each_target([&](std::int64_t) {
+    for (const NumericMode mode : {NumericMode::f32, NumericMode::bf16}) {
+      std::vector<float> alone(w1.size());
+      for (std::size_t i = 0; i < w1.size(); ++i)
+        HWY_DYNAMIC_DISPATCH(Gate)(&w1[i], &w3[i], 1, &alone[i], mode);
+      for (std::size_t n = 1; n <= w1.size(); ++n) {
+        std::vector<float> first = w1, second = w3;
+        HWY_DYNAMIC_DISPATCH(Gate)(first.data(), w3.data(), n, first.data(), mode);
+        HWY_DYNAMIC_DISPATCH(Gate)(w1.data(), second.data(), n, second.data(), mode);
+        for (std::size_t i = 0; i < w1.size(); ++i) {
+          ASSERT_EQ(first[i], i < n ? alone[i] : w1[i]) << i << " of " << n;
+          ASSERT_EQ(second[i], i < n ? alone[i] : w3[i]) << i << " of " << n;
+        }
+      }
+    }
+  });
+}
+
 }  // namespace silu_test
 #endif

@@ -23,42 +23,51 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 inline constexpr std::size_t kVirtualLanes = 16;
+// The vectors that they are in.
+inline constexpr std::size_t kLaneVectors = kVirtualLanes / kTagLanes;
 
-// Sixteen lanes by the fixed tree; destroys them.
-HWY_INLINE float AddLanes(float* lanes) {
-  for (std::size_t half = kVirtualLanes / 2; half != 0; half /= 2) {
-    for (std::size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+// The lanes of one vector, and of sixteen virtual lanes in vectors, by the fixed tree; destroys
+// them. In registers: through memory, halves of what was stored are loaded, which waits.
+template <class D>
+HWY_INLINE float AddLanes([[maybe_unused]] D d, hn::Vec<D> v) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (hn::MaxLanes(D()) > 1) {
+    const hn::Half<D> half;
+    return AddLanes(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
   }
-  return lanes[0];
+#endif
+  return hn::GetLane(v);
+}
+HWY_INLINE float AddLanes(hn::Vec<LaneTag> (&sums)[kLaneVectors]) {
+  QUIPU_UNROLL
+  for (std::size_t half = kLaneVectors / 2; half != 0; half /= 2) {
+    QUIPU_UNROLL
+    for (std::size_t i = 0; i < half; ++i) sums[i] = hn::Add(sums[i], sums[i + half]);
+  }
+  return AddLanes(LaneTag(), sums[0]);
 }
 
-// Calls step(d, x + i, lane vector) for i by 16 and returns the sum of the lanes. The vectors of
-// one lane group are few (1 with 16 lanes, 2 with 8), so each group runs over the data on its own:
-// two chains at a time, and no arrays of vectors. The last, incomplete sixteen is read from a copy
-// filled up with `fill`, for which the step must not change a lane.
+// Calls step(d, x + i, lane vector) for i by 16 and returns the sum of the lanes. The last,
+// incomplete sixteen is read from a copy filled up with `fill`, for which the step must not change
+// a lane.
 template <class Step>
 HWY_INLINE float ReduceSixteen(const float* x, std::size_t n, float fill, const Step& step) {
   const LaneTag d;
-  const std::size_t lanes = hn::Lanes(d);
-  const std::size_t whole = n / kVirtualLanes * kVirtualLanes;
-  HWY_ALIGN float tail[kVirtualLanes];
-  for (std::size_t i = 0; i < kVirtualLanes; ++i) tail[i] = whole + i < n ? x[whole + i] : fill;
-  HWY_ALIGN float sums[kVirtualLanes];
-  for (std::size_t lane = 0; lane < kVirtualLanes; lane += 2 * lanes) {
-    // With 16 lanes there is no second vector; its chain repeats the first one's and is not stored.
-    const std::size_t second = lane + lanes < kVirtualLanes ? lane + lanes : lane;
-    auto a = hn::Zero(d);
-    auto b = hn::Zero(d);
-    for (std::size_t i = 0; i < whole; i += kVirtualLanes) {
-      a = step(d, hn::LoadU(d, x + i + lane), a);
-      b = step(d, hn::LoadU(d, x + i + second), b);
-    }
-    if (whole != n) {
-      a = step(d, hn::LoadU(d, tail + lane), a);
-      b = step(d, hn::LoadU(d, tail + second), b);
-    }
-    hn::StoreU(a, d, sums + lane);
-    hn::StoreU(b, d, sums + second);
+  hn::Vec<LaneTag> sums[kLaneVectors];
+  QUIPU_UNROLL
+  for (std::size_t k = 0; k < kLaneVectors; ++k) sums[k] = hn::Zero(d);
+  std::size_t i = 0;
+  for (; i + kVirtualLanes <= n; i += kVirtualLanes) {
+    QUIPU_UNROLL
+    for (std::size_t k = 0; k < kLaneVectors; ++k)
+      sums[k] = step(d, hn::LoadU(d, x + i + k * kTagLanes), sums[k]);
+  }
+  if (i < n) {
+    HWY_ALIGN float tail[kVirtualLanes];
+    for (std::size_t k = 0; k < kVirtualLanes; ++k) tail[k] = i + k < n ? x[i + k] : fill;
+    QUIPU_UNROLL
+    for (std::size_t k = 0; k < kLaneVectors; ++k)
+      sums[k] = step(d, hn::Load(d, tail + k * kTagLanes), sums[k]);
   }
   return AddLanes(sums);
 }

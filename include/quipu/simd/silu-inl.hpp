@@ -21,33 +21,40 @@ namespace quipu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// x / (1 + exp(-x)). The exponential is taken of -|x|, which cannot overflow: with e = exp(-|x|)
-// the denominator is 1 + e on both sides and the numerator gets the factor e for negative x.
-template <class D>
-HWY_INLINE hn::Vec<D> Silu(D d, hn::Vec<D> x) {
+// y = silu(gate) * up of kCount vectors, with silu(x) = x / (1 + exp(-x)). The exponential is taken
+// of -|x|, which cannot overflow: with e = exp(-|x|) the denominator is 1 + e on both sides and the
+// numerator gets the factor e for negative x.
+template <NumericMode kMode, std::size_t kCount>
+HWY_INLINE void SiluGateVectors(const float* gate, const float* up, float* y) {
+  const LaneTag d;
+  const std::size_t lanes = hn::Lanes(d);
   const auto one = hn::Set(d, 1.0f);
-  const auto e = Exp(d, hn::Neg(hn::Abs(x)));
-  const auto numerator = hn::Mul(x, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one));
-  return hn::Div(numerator, hn::Add(one, e));
-}
-
-template <NumericMode kMode, class D>
-HWY_INLINE hn::Vec<D> SiluGateVector(D d, hn::Vec<D> gate, hn::Vec<D> up) {
-  if constexpr (kMode == NumericMode::bf16) {
-    return RoundBf16(d, hn::Mul(RoundBf16(d, Silu(d, gate)), up));
-  } else {
-    return hn::Mul(Silu(d, gate), up);
+  hn::Vec<LaneTag> e[kCount];
+  QUIPU_UNROLL
+  for (std::size_t i = 0; i < kCount; ++i)
+    e[i] = hn::Or(hn::LoadU(d, gate + i * lanes), hn::SignBit(d));
+  ExpAll(d, e);
+  QUIPU_UNROLL
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const auto x = hn::LoadU(d, gate + i * lanes);
+    const auto numerator = hn::Mul(x, hn::IfNegativeThenElse(x, e[i], one));
+    e[i] = hn::Div(numerator, hn::Add(one, e[i]));
   }
+  if (kMode == NumericMode::bf16) RoundAllBf16(d, e);
+  QUIPU_UNROLL
+  for (std::size_t i = 0; i < kCount; ++i) e[i] = hn::Mul(e[i], hn::LoadU(d, up + i * lanes));
+  if (kMode == NumericMode::bf16) RoundAllBf16(d, e);
+  QUIPU_UNROLL
+  for (std::size_t i = 0; i < kCount; ++i) hn::StoreU(e[i], d, y + i * lanes);
 }
 
 template <NumericMode kMode>
 HWY_INLINE void SiluGateRow(const float* gate, const float* up, std::size_t n, float* y) {
-  const LaneTag d;
-  const std::size_t lanes = hn::Lanes(d);
+  const std::size_t lanes = hn::Lanes(LaneTag());
   std::size_t i = 0;
-  for (; n - i >= lanes; i += lanes) {
-    hn::StoreU(SiluGateVector<kMode>(d, hn::LoadU(d, gate + i), hn::LoadU(d, up + i)), d, y + i);
-  }
+  for (; n - i >= kExpVectors * lanes; i += kExpVectors * lanes)
+    SiluGateVectors<kMode, kExpVectors>(gate + i, up + i, y + i);
+  for (; n - i >= lanes; i += lanes) SiluGateVectors<kMode, 1>(gate + i, up + i, y + i);
   if (i < n) {
     HWY_ALIGN float g[kVirtualLanes] = {};
     HWY_ALIGN float u[kVirtualLanes] = {};
@@ -55,7 +62,7 @@ HWY_INLINE void SiluGateRow(const float* gate, const float* up, std::size_t n, f
       g[k] = gate[i + k];
       u[k] = up[i + k];
     }
-    hn::StoreU(SiluGateVector<kMode>(d, hn::LoadU(d, g), hn::LoadU(d, u)), d, g);
+    SiluGateVectors<kMode, 1>(g, u, g);
     for (std::size_t k = 0; i + k < n; ++k) y[i + k] = g[k];
   }
 }

@@ -11,6 +11,7 @@
 #define QUIPU_SIMD_SOFTMAX_INL_HPP_
 #endif
 
+#include <algorithm>
 #include <cstddef>
 
 #include "hwy/highway.h"
@@ -25,22 +26,47 @@ namespace quipu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// x = exp(x - largest), in place; returns the canonical sum of the block (n <= 512).
+// x = exp(x - largest), in place; returns the canonical sum of the block (n <= 512), which is added
+// up on the way, in units that the exponentials leave idle.
 inline float ExpBlock(float* x, std::size_t n, float largest) {
   const LaneTag d;
-  const std::size_t lanes = hn::Lanes(d);
+  constexpr std::size_t kAtOnce = (std::max)(kExpVectors, kLaneVectors);  // whole sixteens
+  constexpr std::size_t kStep = kAtOnce * kTagLanes;
   const auto m = hn::Set(d, largest);
+  hn::Vec<LaneTag> sums[kLaneVectors];
+  QUIPU_UNROLL
+  for (std::size_t k = 0; k < kLaneVectors; ++k) sums[k] = hn::Zero(d);
   std::size_t i = 0;
-  for (; n - i >= lanes; i += lanes) {
-    hn::StoreU(Exp(d, hn::Sub(hn::LoadU(d, x + i), m)), d, x + i);
+  for (; n - i >= kStep; i += kStep) {
+    hn::Vec<LaneTag> e[kAtOnce];
+    QUIPU_UNROLL
+    for (std::size_t k = 0; k < kAtOnce; ++k)
+      e[k] = hn::Sub(hn::LoadU(d, x + i + k * kTagLanes), m);
+    ExpAll(d, e);
+    QUIPU_UNROLL
+    for (std::size_t k = 0; k < kAtOnce; ++k) {
+      hn::StoreU(e[k], d, x + i + k * kTagLanes);
+      sums[k % kLaneVectors] = AddValue()(d, e[k], sums[k % kLaneVectors]);
+    }
   }
   if (i < n) {
-    HWY_ALIGN float tail[kVirtualLanes];
-    for (std::size_t k = 0; k < lanes; ++k) tail[k] = i + k < n ? x[i + k] : largest;
-    hn::StoreU(Exp(d, hn::Sub(hn::LoadU(d, tail), m)), d, tail);
-    for (std::size_t k = 0; i + k < n; ++k) x[i + k] = tail[k];
+    HWY_ALIGN float tail[kStep];
+    for (std::size_t k = 0; k < kStep; ++k) tail[k] = i + k < n ? x[i + k] : largest;
+    for (std::size_t k = 0; i + k < n; k += kTagLanes)
+      hn::Store(Exp(d, hn::Sub(hn::Load(d, tail + k), m)), d, tail + k);
+    for (std::size_t k = 0; k < kStep; ++k) {
+      if (i + k < n) {
+        x[i + k] = tail[k];
+      } else {
+        tail[k] = 0.0f;
+      }
+    }
+    QUIPU_UNROLL
+    for (std::size_t k = 0; k < kAtOnce; ++k)
+      sums[k % kLaneVectors] =
+          AddValue()(d, hn::Load(d, tail + k * kTagLanes), sums[k % kLaneVectors]);
   }
-  return Sum(x, n);
+  return AddLanes(sums);
 }
 
 // x = x / divisor, in place; the bf16 mode rounds the quotients.
