@@ -85,7 +85,7 @@ HWY_INLINE void RoundAllBf16(D d, hn::Vec<D> (&x)[kCount]) {
     x[i] = hn::BitCast(d, hn::And(y[i], hn::Set(du, 0xffff0000u)));
 }
 
-// Vectors that are rounded together.
+// Vectors that are rounded or converted together.
 inline constexpr std::size_t kRoundVectors = 4;
 
 // Float32 lanes from float32 or from the bits of bf16 in memory, unaligned.
@@ -143,9 +143,12 @@ inline void ConvertToBf16(const float* x, std::size_t n, bf16* y) {
 inline void ConvertToFloat(const bf16* x, std::size_t n, float* y) {
   const LaneTag d;
   const std::size_t lanes = hn::Lanes(d);
+  const auto* bits = reinterpret_cast<const std::uint16_t*>(x);
   std::size_t i = 0;
-  for (; n - i >= lanes; i += lanes) {
-    hn::StoreU(LoadFloats(d, reinterpret_cast<const std::uint16_t*>(x + i)), d, y + i);
+  for (; n - i >= kRoundVectors * lanes; i += kRoundVectors * lanes) {
+    QUIPU_UNROLL
+    for (std::size_t k = 0; k < kRoundVectors; ++k)
+      hn::StoreU(LoadFloats(d, bits + i + k * lanes), d, y + i + k * lanes);
   }
   for (; i < n; ++i) y[i] = to_float(x[i]);
 }
