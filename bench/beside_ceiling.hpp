@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "quipu/runtime/statistics.hpp"
@@ -40,13 +41,18 @@ struct Traffic {
   double held;
 };
 
+/// For kernels whose arithmetic is not looked at.
+struct NoArithmetic {
+  void operator()() const {}
+};
+
 /// Needs UseManualTime() and Iterations(): each is many calls, of which one counts. `ceiling` moves
 /// the same bytes, `arithmetic` makes the same calculations of data in the first-level cache.
 /// Counters, medians over iterations: GB/s; of_ceiling and of_arithmetic, the time of either by the
 /// kernel's. The label says what holds the data.
-template <class Kernel, class Ceiling, class Arithmetic>
+template <class Kernel, class Ceiling, class Arithmetic = NoArithmetic>
 void beside_ceiling(benchmark::State& state, Traffic bytes, Kernel&& kernel, Ceiling&& ceiling,
-                    Arithmetic&& arithmetic) {
+                    Arithmetic arithmetic = {}) {
   // Long enough for the clock, and for what the other loop left in the caches not to matter.
   const auto times =
       static_cast<std::size_t>(std::clamp(4e-4 / seconds_of(3, kernel), 2.0, 10000.0));
@@ -64,12 +70,9 @@ void beside_ceiling(benchmark::State& state, Traffic bytes, Kernel&& kernel, Cei
   state.SetLabel(held_by(bytes.held));
   state.counters["GB/s"] = bytes.moved * 1e-9 / quipu::median(taken);
   state.counters["of_ceiling"] = quipu::median(of_ceiling);
-  const double share = quipu::median(of_arithmetic);
-  if (share > 0.01) state.counters["of_arithmetic"] = share;
-}
-template <class Kernel, class Ceiling>
-void beside_ceiling(benchmark::State& state, Traffic bytes, Kernel&& kernel, Ceiling&& ceiling) {
-  beside_ceiling(state, bytes, kernel, ceiling, [] {});
+  if constexpr (!std::is_same_v<Arithmetic, NoArithmetic>) {
+    state.counters["of_arithmetic"] = quipu::median(of_arithmetic);
+  }
 }
 
 }  // namespace quipu_bench
