@@ -251,7 +251,7 @@ class AttentionTiles {
     const auto* values = reinterpret_cast<const Element*>(tile.head.values);
     const std::size_t begin = block * sum_panel;
     const std::size_t end = begin + sum_panel;
-    // What all rows see goes by tiles; the few positions that only later rows see row by row.
+    // What all rows see goes by tiles; the few positions that only later ones see token by token.
     const std::size_t common = (std::max)(begin, (std::min)(end, Visible(tile, 0)));
     for (std::size_t p = begin; p < common; p += kNearPositions) {
       for (std::size_t r = 0; r < tile.count; r += kTileRows) {
@@ -260,8 +260,7 @@ class AttentionTiles {
       }
     }
     for (std::size_t r = 0; r < tile.count;) {
-      // Heads of one token see the same.
-      std::size_t same = r + 1;
+      std::size_t same = r + 1;  // heads of one token
       while (same < tile.count && same - r < kTileRows && Token(tile, same) == Token(tile, r)) {
         ++same;
       }
