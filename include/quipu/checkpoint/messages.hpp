@@ -20,9 +20,10 @@ namespace quipu::detail {
 /// Pieces of a message, joined with `+`. Owns no text: what it refers to must outlive it.
 class Words {
  public:
-  Words(const char* text) : Words(std::string_view(text)) {}         // NOLINT: a message reads
-  Words(const std::string& text) : Words(std::string_view(text)) {}  // NOLINT: like a sentence
-  Words(std::string_view text) { pieces_[count_++] = {text, 0, Kind::text}; }  // NOLINT
+  // These convert implicitly, so that a message reads like a sentence.
+  Words(const char* text) : Words(std::string_view(text)) {}
+  Words(const std::string& text) : Words(std::string_view(text)) {}
+  Words(std::string_view text) { pieces_[count_++] = {text, 0, Kind::text}; }
 
   /// Bytes of a file: printable, in quotes, and cut (a hostile name may be gigabytes of escapes).
   static Words in_quotes(std::string_view text, std::size_t longest) {
@@ -46,7 +47,7 @@ class Words {
   }
 
   std::string text() const;
-  operator std::string() const { return text(); }  // NOLINT: raise() wants a string
+  operator std::string() const { return text(); }  // raise() wants a string
 
  private:
   enum class Kind : unsigned char { text, quoted, number, negative, extents };

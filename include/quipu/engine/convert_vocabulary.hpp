@@ -88,9 +88,9 @@ inline VocabularyData with_merges(VocabularyData data) {
   return data;
 }
 
-/// A vocabulary for a model of made-up weights: the 256 bytes, then placeholder words " 256", "
-/// 257",
-/// ... of which no text is made but which the model can say. Nothing if the bytes do not fit.
+/// A vocabulary for a model of made-up weights: the 256 bytes, then placeholder words of a space
+/// and their number, of which no text is made but which the model can say. Nothing if the bytes do
+/// not fit.
 inline std::optional<VocabularyData> placeholder_vocabulary(std::size_t size) {
   if (size < 257) return std::nullopt;
   VocabularyData data;
